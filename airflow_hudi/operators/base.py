@@ -285,6 +285,13 @@ def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(name.strip() for name in items if name.strip())
 
 
+def partitions_in(given: Sequence[str] | str) -> tuple[str, ...]:
+    """The paths in a list, as they are, or the names in a text: a path may have blanks at its ends, and that of the
+    partition of a table without partition columns is empty.
+    """
+    return names_in(given) if isinstance(given, str) else tuple(given)
+
+
 def flag(value: bool | str, *, name: str) -> bool:
     """An argument that is true or false, or was rendered to one of these words. Raises ConfigError for any other."""
     text = str(value).strip().lower()

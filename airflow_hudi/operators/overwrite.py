@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import DRY_RUN, flag, names_in
+from airflow_hudi.operators.base import DRY_RUN, flag, partitions_in
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
@@ -42,7 +42,8 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
     run has `dry_run`, too, and the numbers to come, without files. Where the work has been done, `repeated` is true and
     `reason` says by which instant.
 
-    :param partitions: paths of partitions, as a list or separated by commas (templated)
+    :param partitions: paths of partitions, as a list, or as a text that separates them by commas or lines. Those of a
+        list are taken as they are: an empty one is the partition of a table without partition columns (templated)
     :param token: the name of the work; empty for that of DAG, task and data interval, or partition date where the run's
         schedule has partitions, or run id where it has neither or the run was not started by the schedule or a
         backfill, and of a mapped task also its index and what it writes. An interval is written again with another
@@ -68,7 +69,7 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Overwrites; see the class."""
         token = self.token or self._token_of(context)
-        fields = {"partitions": names_in(self.partitions), "token": token, **self.request_fields(reader, context)}
+        fields = {"partitions": partitions_in(self.partitions), "token": token, **self.request_fields(reader, context)}
         if self.is_dry_run:
             return {"token": token, **self.preview(reader, self.overwrite_request({**fields, DRY_RUN: True}))}
         done = run_until_done(self.new_job(reader, self.overwrite_request(fields)), self.patience)

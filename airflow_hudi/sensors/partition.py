@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_hudi.conditions.completed_after import CompletedAfter
 from airflow_hudi.conditions.partitions import ALL, PartitionCondition
-from airflow_hudi.operators.base import names_in
+from airflow_hudi.operators.base import partitions_in
 from airflow_hudi.sensors.base import BaseHudiSensor
 
 
@@ -20,8 +20,8 @@ class HudiPartitionSensor(BaseHudiSensor):
     write to it. `completed` is None where that write is archived and was known by its files only.
 
     :param table: see BaseHudiSensor, as `hudi_conn_id` and `deferrable` (templated)
-    :param partitions: paths of partitions as their folders are named (`day=2026-01-02`), as a list or separated by
-        commas (templated)
+    :param partitions: paths of partitions as their folders are named (`day=2026-01-02`), as a list, or as a text that
+        separates them by commas or lines; those of a list are taken as they are (templated)
     :param match: `all` of them, which is meant when it is empty, or `any` (templated)
     :param completed_after: only by writes that completed later and are still on the timeline, see
         completed_after.CompletedAfter; empty: at any time (templated)
@@ -45,4 +45,4 @@ class HudiPartitionSensor(BaseHudiSensor):
     def condition(self) -> PartitionCondition:
         """See BaseHudiSensor."""
         bound = CompletedAfter.of(self.completed_after)
-        return PartitionCondition(names_in(self.partitions), self.match or ALL, bound.text if bound else None)
+        return PartitionCondition(partitions_in(self.partitions), self.match or ALL, bound.text if bound else None)

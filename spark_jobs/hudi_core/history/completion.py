@@ -25,13 +25,14 @@ def begin_of_writes(timeline: Timeline) -> str | None:
 class CompletionTimes:
     """Completion times of writes by requested time, for one state of the whole active timeline. Not thread-safe.
 
-    `history` loads the archive, at most once and only for an instant older than the active timeline's writes.
+    `history` loads the archive, at most once and only for an instant older than the active timeline's writes. Where
+    savepoints hold all of these, any other instant may be archived.
     """
 
     def __init__(self, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
         self._history = history
         self._archive: ArchivedTimeline | None = None
-        self._begin = begin_of_writes(timeline) or ""
+        self._begin = begin_of_writes(timeline)
         self._times: dict[str, str] = {}
         # A savepoint shares the requested time of its commit and sorts after it: the commit's completion is the one
         # that counts.
@@ -45,7 +46,7 @@ class CompletionTimes:
         As CompletionTimeQueryViewV2. Raises StorageError or FormatError when the archive cannot be read.
         """
         found = self._times.get(requested_time)
-        if found is not None or requested_time >= self._begin:
+        if found is not None or (self._begin is not None and requested_time >= self._begin):
             return found
         if self._archive is None:
             self._archive = self._history()

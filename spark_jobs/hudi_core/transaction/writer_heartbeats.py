@@ -30,6 +30,14 @@ from hudi_core.transaction.heartbeat_thread import storage_time
 _MIN_GAP_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
 """Seconds after the files of earlier instants within which a file counts as copied, not as written after the copy."""
+_CREATING_SECONDS = 10.0
+"""Seconds until a writer has created the requested file of its instant, also one that looks for failed writes first."""
+_BEHIND_SECONDS = 3.0
+"""Seconds that the storage's clock may be behind the writer's."""
+_ZONE_STEP_SECONDS = 900.0
+"""The offsets of zones are multiples of it."""
+_ZONE_SECONDS = 14 * 3600
+"""No zone is further from UTC."""
 _INSTANT = re.compile(r"^\d{1,40}\Z", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -183,12 +191,14 @@ def came_with_a_copy(requested: str, changed: Mapping[str, float]) -> bool:
     """Whether the files of a pending instant were copied with their table: its writer then works on another table.
 
     A requested file is created at its instant's time, so two of them are as far apart as their times, whatever the zone
-    is. In a copy that did not keep modification times all are of one moment. `requested` is the path of the instant's
+    is. In a copy that did not keep modification times all are of one moment. A file whose own time fits its instant was
+    written and not copied, though the files of all others were, as by a write that began right after the copy: one in
+    70 copied files fits by chance, where the instant is of the same day. `requested` is the path of the instant's
     requested file, `changed` what ActiveTimeline.modified gives. The first file that was not copied ends the search:
     where many writes are pending, that is one of the first for each of them.
     """
     made = changed.get(requested)
-    if made is None:
+    if made is None or _is_made_at(_instant_of(requested), made):
         return False
     instant, is_copied = _instant_of(requested), False
     for path, modified in changed.items():
@@ -201,6 +211,17 @@ def came_with_a_copy(requested: str, changed: Mapping[str, float]) -> bool:
             return False
         is_copied = True
     return is_copied
+
+
+def _is_made_at(instant: str, moment: float) -> bool:
+    """Whether a file of `moment` was created at the instant's time, which is that of any zone."""
+    try:
+        since = moment - parse_instant(instant, "UTC").timestamp()
+    except TimelineError:
+        return False
+    after = since % _ZONE_STEP_SECONDS
+    fits = after <= _CREATING_SECONDS or after >= _ZONE_STEP_SECONDS - _BEHIND_SECONDS
+    return fits and abs(since) <= _ZONE_SECONDS + _CREATING_SECONDS
 
 
 def _instant_of(path: str) -> str:

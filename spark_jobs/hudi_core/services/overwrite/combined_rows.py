@@ -161,7 +161,8 @@ def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iter
         places = np.flatnonzero(is_last.to_numpy(zero_copy_only=False))
         for entry in pc.value_counts(paths.slice(0, len(paths) - 1).filter(pc.invert(is_last))).to_pylist():
             drop(entry["values"], entry["counts"])
-        yield rows.take(pa.array(places))
+        if len(places):
+            yield rows.take(pa.array(places))
         held = rows.slice(rows.num_rows - 1)
     if held is not None:
         yield held
@@ -176,7 +177,7 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of each partition, without its path."""
     paths = rows.column(PARTITION_PATH).combine_chunks()
     rows = rows.drop_columns([PARTITION_PATH])
-    starts = [0, *(np.flatnonzero(_differs(paths).to_numpy(zero_copy_only=False)) + 1).tolist()] if len(paths) else []
+    starts = [0, *(np.flatnonzero(_differs(paths).to_numpy(zero_copy_only=False)) + 1).tolist()]
     for start, end in zip(starts, [*starts[1:], len(paths)], strict=True):
         for batch in rows.slice(start, end - start).combine_chunks().to_batches():
             yield paths[start].as_py(), batch

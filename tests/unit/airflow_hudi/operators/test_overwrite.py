@@ -205,6 +205,28 @@ def test_partitions_are_deleted_once(golden: Golden, submitted: Path, version: s
     assert_metadata_true(table)
 
 
+def test_partitions_of_a_list_are_taken_as_they_are(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    """Blanks are part of a path, and the path of the one partition of a table without partition columns is empty."""
+    table = golden("9", "mor_basic").table
+    source, _, rows = halved(table, tmp_path)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    for operator, given in (
+        (HudiDeletePartitionOperator, [f" {name}"]),
+        (HudiDeletePartitionOperator, [name, ""]),
+        (HudiInsertOverwriteOperator, [f"{name} "]),
+        (HudiInsertOverwriteOperator, [""]),
+    ):
+        arguments = {} if operator is HudiDeletePartitionOperator else {"source": str(source)}
+        with pytest.raises(AirflowFailException):
+            made(operator, table, partitions=given, **arguments).execute(of_interval())
+    assert replaced(table) == []
+    assert [getattr(request, "partitions", None) for request in requests(submitted)] == [(f"{name} ",), ("",)]
+    whole = golden("9", "non_partitioned_mor").table
+    assert read_rows(whole).num_rows
+    result = made(HudiDeletePartitionOperator, whole, partitions=[""]).execute(of_interval())
+    assert (result["operation"], result["partitions"], read_rows(whole).num_rows) == ("DELETE_PARTITION", 1, 0)
+
+
 def test_a_source_without_rows_is_nothing_to_do(golden: Golden, submitted: Path, tmp_path: Path) -> None:
     table = golden("9", "mor_basic").table
     rows = read_rows(table)

@@ -29,6 +29,18 @@ def test_partitions_as_a_list_or_a_text(golden: Callable[[str, str], GoldenCase]
     assert len(sensor_on(table, partitions="2024-01-01, 2024-01-09", match="any").execute({})["partitions"]) == 1
 
 
+def test_partitions_of_a_list_are_taken_as_they_are(golden: Callable[[str, str], GoldenCase]) -> None:
+    """A template that renders empty does not take a partition off the list."""
+    table = golden("9", "cow_basic").table
+    for given in (["2024-01-01", ""], [" 2024-01-01"]):
+        with pytest.raises(TaskDeferred):
+            sensor_on(table, partitions=given).execute({})
+    whole = golden("9", "non_partitioned_cow").table
+    (found,) = sensor_on(whole, partitions=[""]).execute({})["partitions"]
+    assert found["partition"] == ""
+    assert found["instant"]
+
+
 def test_poke_mode(table: Path, put: Callable[..., None]) -> None:
     waits = {"partitions": "day=1", "deferrable": False, "poke_interval": 0.01, "timeout": 0.05}
     with pytest.raises(AirflowSensorTimeout, match="has shown no write to day=1 for 0 s"):

@@ -185,6 +185,10 @@ def test_a_silent_write_in_a_copy_of_a_table_has_failed(
     copy, kept = tmp_path / "copy", tmp_path / "kept"
     shutil.copytree(case.table, copy, copy_function=shutil.copyfile)
     shutil.copytree(case.table, kept)
+    (operation,) = open_context(copy).active.load().pending()
+    copied_at = parse_instant(operation.requested_time, "UTC").timestamp() + 86_400 + 450
+    for file in (copy / open_context(copy).active.folder).glob("2*.*"):
+        os.utime(file, (copied_at, copied_at))
     for table, young in ((case.table, True), (kept, True), (copy, False)):
         context = open_context(table)
         active, timeline = context.active, context.active.load()
@@ -200,6 +204,31 @@ def test_a_silent_write_in_a_copy_of_a_table_has_failed(
     started, begun = (active.path(time, Action.DELTA_COMMIT, State.REQUESTED) for time in (operation_start, ours))
     changed[begun] += 600
     assert (came_with_a_copy(started, changed), came_with_a_copy(begun, changed)) == (True, False)
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("zone_minutes", [0, 345, -570])
+@pytest.mark.parametrize(("late", "is_copied"), [(0.2, False), (8, False), (-2, False), (20, True), (-20, True)])
+def test_a_write_that_began_right_after_its_table_was_copied_is_alive(
+    layout: int, zone_minutes: int, late: float, is_copied: bool
+) -> None:
+    """Its requested file is of its own time, in the zone of the table; all other files are of the copy's."""
+    clock = Clock()
+    storage = MemoryStorage(clock=clock)
+    active = ActiveTimeline(storage, Layout(layout))
+    older, begun = "20261124120000000", "20261128052945678"
+    clock.now = parse_instant(begun, "UTC").timestamp() - 60 * zone_minutes - 3
+    for time in (A, older):
+        active.create_requested(time, Action.DELTA_COMMIT)
+        active.to_inflight(time, Action.DELTA_COMMIT)
+    clock.now += 3 + late
+    active.create_requested(begun, Action.DELTA_COMMIT)
+    changed = active.modified()
+    beats = Heartbeats({}, clock.now + 60, 120.0, 3600.0)
+    alive = [item for item in active.load().pending() if may_be_alive(item, active, changed, beats)]
+    assert [item.requested_time for item in alive] == [A] + ([] if is_copied else [begun])
+    copied = [active.path(time, Action.DELTA_COMMIT, State.REQUESTED) for time in (older, begun)]
+    assert [came_with_a_copy(path, changed) for path in copied] == [True, is_copied]
 
 
 def test_many_young_writes_are_not_compared_with_each_other(writers: Writers) -> None:

@@ -19,6 +19,7 @@ Memory: what is stored of one data partition; of filters, their digests and one 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,7 +97,9 @@ class ExpressionStatsCheck(StatisticsCheck):
         rows: list[tuple[str, ColumnStats]] = [
             (partition, item) for _, item in self._partition.with_prefixes([prefix]) if not item.is_deleted
         ]
-        return statistics_by(statistics_table(rows, None), "file")
+        # Hudi counts the values of an expression without the nulls (SparkMetadataWriterUtils.getExprIndexRecords).
+        found = statistics_by(statistics_table(rows, None), "file")
+        return {name: replace(item, value_count=item.value_count + item.null_count) for name, item in found.items()}
 
 
 class ExpressionFiltersCheck(FiltersCheck):

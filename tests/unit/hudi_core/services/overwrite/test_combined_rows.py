@@ -100,6 +100,34 @@ def test_a_large_partition_has_a_key_in_one_of_its_files(golden: Golden, tmp_pat
     assert Counter(read_keys(read_rows(table))) == Counter(read_keys(rows))
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_partitions_of_one_row_each(golden: Golden, tmp_path: Path, version: str, count: int) -> None:
+    table = golden(version, "cow_basic").table
+    rows = own_rows(table, read_rows(table)).slice(0, count)
+    days = [f"2031-01-0{number + 1}" for number in range(count)]
+    at = rows.schema.get_field_index("dt")
+    rows = rows.set_column(at, rows.schema.field(at), pa.array(days, rows.schema.field(at).type))
+    assert overwrite(table, put_source(rows, tmp_path), COMBINE, whole_table=True).records == count
+    assert Counter(read_keys(read_rows(table))) == Counter(read_keys(rows))
+    assert_metadata_true(table)
+
+
+def test_a_key_may_fill_several_merged_pieces(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = golden("9", "cow_basic")
+    rows = own_rows(chosen.table, read_rows(chosen.table))
+    ordering = chosen.info["table_config"]["hoodie.table.ordering.fields"]
+    monkeypatch.setattr(WriteConfig, "piece_bytes", 1 << 10)
+    monkeypatch.setattr(WriteConfig, "merged_bytes", 1 << 12)
+    parts = [doubled(rows.slice(0, 1), ordering, by) for by in range(400)]
+    given = put_source(pa.concat_tables([*parts, rows.slice(1, 1)]), tmp_path, files=2)
+    result = overwrite(chosen.table, given, {**COMBINE, "airflow_hudi.memory.bytes": str(1 << 20)}, whole_table=True)
+    found = read_rows(chosen.table)
+    assert result.records == found.num_rows == 2
+    by_key = dict(zip(read_keys(found), found.column(ordering).to_pylist(), strict=True))
+    assert by_key[read_keys(rows)[0]] == parts[-1].column(ordering)[0].as_py()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -181,7 +209,9 @@ def test_random_rows_are_combined_as_one_by_one(entries: list[tuple[str, str, in
         for at in range(0, max(1, rows.num_rows), step):
             yield rows.slice(at, step)
 
-    found = pa.concat_tables([*newest(tables(), drop), rows.slice(0, 0)]).to_pylist()
+    pieces = list(newest(tables(), drop))
+    assert all(piece.num_rows for piece in pieces)
+    found = pa.concat_tables([*pieces, rows.slice(0, 0)]).to_pylist()
     assert {(row[PARTITION_PATH], row[RECORD_KEY]): row["at"] for row in found} == {
         name: at for name, (_, at) in expected.items()
     }

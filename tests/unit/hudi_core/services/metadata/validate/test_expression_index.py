@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,7 +11,9 @@ from hudi_core.metadata_table.keys import (
     column_stats_key,
 )
 from tests.support.bloom_filters import build
-from tests.support.damaged_tables import DamagedTable, changed
+from tests.support.damaged_tables import UTC, DamagedTable, changed
+from tests.support.overwrites import overwrite, own_rows, put_source
+from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.metadata.validate.test_run import (
     BLOOM,
     DAY,
@@ -36,6 +40,31 @@ def test_stale_statistics_of_an_expression(golden: Golden, version: str) -> None
     table.write({DAY: [(key, changed(datum, STATS, isDeleted=True))]})
     (found,) = table.found()
     assert (found.file, found.what) == (datum[STATS]["fileName"], "has no statistics")
+
+
+@pytest.mark.parametrize("version", LATER)
+@pytest.mark.parametrize("times", [[1_700_000_000, None, None], [None, None, None]])
+def test_counts_of_an_expression_are_without_nulls(
+    golden: Golden, tmp_path: Path, version: str, times: list[int | None]
+) -> None:
+    """As Hudi's are, which counts a column's values."""
+    table = metadata_snapshot(golden, version)
+    rows = own_rows(table.path, read_rows(table.path)).slice(0, 3)
+    rows = rows.set_column(rows.schema.get_field_index("ts"), "ts", pa.array(times, pa.int64()))
+    overwrite(table.path, put_source(rows, tmp_path), UTC)
+    assert table.found() == []
+    nulls = times.count(None)
+    key, datum = next(
+        (key, item)
+        for key, item in table.raw(DAY).items()
+        if item[STATS]["nullCount"] and item[STATS]["fileName"].endswith(".parquet")
+    )
+    assert (datum[STATS]["nullCount"], datum[STATS]["valueCount"]) == (nulls, 3 - nulls)
+    for members in ({"valueCount": 4 - nulls}, {"nullCount": nulls - 1}, {"valueCount": 3}):
+        table.rewrite(DAY, {key: changed(datum, STATS, **members)})
+        (found,) = table.found()
+        assert (found.partition_type, found.file) == (DAY, datum[STATS]["fileName"])
+        assert found.what.endswith(f" values, but there are {nulls} of 3")
 
 
 @pytest.mark.parametrize("version", LATER)
