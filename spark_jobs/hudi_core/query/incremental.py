@@ -123,7 +123,11 @@ def _slices(
     context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
 ) -> tuple[Timeline, list[FileSlice]]:
     """The slices to read and the timeline by which their log blocks count."""
-    of_range = Timeline([*commits.metadata, *timeline.pending_compactions()])
+    pending = timeline.pending_compactions()
+    if context.config.features.layout == 1:
+        # A timeline that started with an older plan would take file slices between it and the range for uncommitted.
+        pending = pending.filter(lambda item: item.requested_time > commits.begin)
+    of_range = Timeline([*commits.metadata, *pending])
     if commits.last is None:
         return of_range, []
     full_scan = FULL_SCAN.read(context.options)

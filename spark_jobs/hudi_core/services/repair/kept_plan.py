@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, TimelineError
+from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError, TimelineError
 from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
@@ -84,7 +84,7 @@ def kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
     found = Instant(instant, Action.COMPACTION, State.REQUESTED)
     try:
         plan = decode_compaction_plan(data, path=_path(instant), layout=context.active.layout)
-    except CorruptFileError as error:
+    except FormatError as error:
         return PendingPlan(found, "compaction", damaged=error)
     return PendingPlan(found, "compaction", frozenset(operation.file_group for operation in plan.operations))
 

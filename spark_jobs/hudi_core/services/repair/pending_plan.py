@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.clustering.checks import resizes_buckets
@@ -22,14 +22,14 @@ from hudi_core.view.listing import StorageListing
 class PendingPlan:
     """A pending instant and the file groups of its plan; `kind` is the service, `write` for an ingestion's instant.
 
-    `damaged` says why the plan cannot be read: it cannot be run, and its file groups are unknown. `restores_to` is the
-    commit that a restore goes back to, empty where its plan, one of an old Hudi, does not say.
+    `damaged` says why the plan cannot be read, or is refused: it cannot be run, and its file groups are unknown.
+    `restores_to` is the commit that a restore goes back to, empty where its plan, one of an old Hudi, does not say.
     """
 
     instant: Instant
     kind: str
     file_groups: frozenset[FileGroupId] = frozenset()
-    damaged: CorruptFileError | None = None
+    damaged: FormatError | None = None
     restores_to: str = ""
     runs_here: bool = True
     """Whether this release runs its service on this table, where it has one."""
@@ -64,7 +64,7 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         return PendingPlan(target, kind) if groups is None else _clustering(context, target, groups)
     try:
         groups = planned_file_groups(context.active, target)
-    except CorruptFileError as error:
+    except FormatError as error:  # also a plan that is refused as it names what no plan may
         return PendingPlan(target, kind, damaged=error)
     if groups is None:
         path = context.active.path(instant, action, State.REQUESTED)

@@ -18,8 +18,10 @@ from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.query.incremental import as_of_completion
 from hudi_core.query.read_plan import read_split
 from hudi_core.table import HudiTable
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.layout import timeline_of
+from tests.support.changed_tables import open_context
 from tests.support.golden_compactions import compact
 from tests.support.golden_data import SCHEMA_ON_READ, GoldenCase, unpack
 from tests.support.rows import assert_same_rows, rows_of
@@ -69,6 +71,23 @@ def test_begin_is_exclusive_and_end_inclusive(golden: Golden, version: str) -> N
     last = max(table.timeline().commits(), key=lambda item: item.completed_at)
     empty = read(table, begin=last.completed_at)
     assert (empty.num_rows, empty.schema.names) == (0, table.plan().schema.names)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_pending_compaction_that_is_older_than_the_range_hides_no_file_group(golden: Golden, version: str) -> None:
+    """File groups that came between it and the range are committed, though neither their commit nor an older one is in
+    the range.
+    """
+    base = golden(version, "mor_basic").table
+    active = open_context(base).active
+    first = active.load().commits().instants[0]
+    begin = first.completion_time or first.requested_time
+    expected = read(open_with(base), begin=begin)
+    assert expected.num_rows
+    plan = encode_compaction_plan(CompactionPlan(()))
+    active.create_requested(str(int(first.requested_time) - 1), Action.COMPACTION, plan)
+    assert len(active.load().pending_compactions().instants) == 1
+    assert_same_rows(read(open_with(base), begin=begin), expected, ignore=())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
