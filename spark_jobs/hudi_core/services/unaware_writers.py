@@ -12,13 +12,12 @@ committed, so that nothing is lost behind a plan; what waits for it all the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import heartbeats_of
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.writer_heartbeats import (
@@ -27,9 +26,6 @@ from hudi_core.transaction.writer_heartbeats import (
     may_be_alive,
     silent_seconds,
 )
-
-_REPLACING: Final = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
-"""Pending actions that replace file groups."""
 
 
 def live_writer(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
@@ -82,7 +78,7 @@ def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tu
     only where there is one.
     """
     opens_slices = action == Action.COMPACTION and context.config.features.log_name_has_delta_commit
-    if opens_slices or not (_is_single_writer(context) or (action in _REPLACING and _is_non_blocking(context))):
+    if opens_slices or not (_is_single_writer(context) or (action in REPLACING_ACTIONS and _is_non_blocking(context))):
         return
     pending = list(pending_ingestion(context.active, timeline))
     if pending:

@@ -197,10 +197,9 @@ def came_with_a_copy(requested: str, changed: Mapping[str, float]) -> bool:
     requested file, `changed` what ActiveTimeline.modified gives. The first file that was not copied ends the search:
     where many writes are pending, that is one of the first for each of them.
     """
-    made = changed.get(requested)
-    if made is None or _is_made_at(_instant_of(requested), made):
+    made, instant, is_copied = changed.get(requested), _instant_of(requested), False
+    if made is None or _is_made_at(instant, made):
         return False
-    instant, is_copied = _instant_of(requested), False
     for path, modified in changed.items():
         if not path.endswith(".requested") or (other := _instant_of(path)) >= instant:
             continue

@@ -15,6 +15,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
 from hudi_core.metadata_table.partition_type import is_row_level
+from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import one_below_another
 from hudi_core.services.clustering.checks import check_buckets, check_no_plans_on, check_not_undone
@@ -29,7 +30,6 @@ from hudi_core.view.file_system_view import FileSystemView
 
 _ENOUGH_IDS = 8
 """File ids that do not all begin like buckets by chance."""
-_KEEPS_ROWS = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _check_not_changed(
     """
     remedy = "run it again, so that the rows are evaluated again"
     for item, metadata, partition in _written_since(context, timeline, seen, partitions):
-        if not metadata.compacted and metadata.operation_type not in _KEEPS_ROWS:
+        if not metadata.compacted and metadata.operation_type not in REWRITES:
             raise ConflictError(
                 f"{item.action} {item.requested_time} has written to partition {partition!r} while the rows that are "
                 "to replace it were evaluated",

@@ -62,13 +62,13 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     for field in with_instants(file):
         if field.name in passed:
             continue
-        if field.name == OPERATION and OPERATION not in known:
-            raise ConfigError(
-                f"the source has the column {OPERATION}, by which rows of a change log are marked as deleted",
-                path=path,
-                remedy="leave the column out, and the rows that it deletes",
-            )
         if field.name not in known:
+            if field.name == OPERATION:
+                raise ConfigError(
+                    f"the source has the column {OPERATION}, by which rows of a change log are marked as deleted",
+                    path=path,
+                    remedy="leave the column out, and the rows that it deletes",
+                )
             _check_name(field.name, field.name, taken, path)
             _check_type(field.type, field.name, version, path)
             added.append(spark_field(field).with_nullable(True))

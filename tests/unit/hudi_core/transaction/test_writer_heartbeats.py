@@ -216,18 +216,18 @@ def test_a_write_that_began_right_after_its_table_was_copied_is_alive(
     clock = Clock()
     storage = MemoryStorage(clock=clock)
     active = ActiveTimeline(storage, Layout(layout))
-    older, begun = "20261124120000000", "20261128052945678"
-    clock.now = parse_instant(begun, "UTC").timestamp() - 60 * zone_minutes - 3
+    older, fresh = "20261124120000000", "20261128052945678"
+    clock.now = parse_instant(fresh, "UTC").timestamp() - 60 * zone_minutes - 3
     for time in (A, older):
         active.create_requested(time, Action.DELTA_COMMIT)
         active.to_inflight(time, Action.DELTA_COMMIT)
     clock.now += 3 + late
-    active.create_requested(begun, Action.DELTA_COMMIT)
+    active.create_requested(fresh, Action.DELTA_COMMIT)
     changed = active.modified()
     beats = Heartbeats({}, clock.now + 60, 120.0, 3600.0)
     alive = [item for item in active.load().pending() if may_be_alive(item, active, changed, beats)]
-    assert [item.requested_time for item in alive] == [A] + ([] if is_copied else [begun])
-    copied = [active.path(time, Action.DELTA_COMMIT, State.REQUESTED) for time in (older, begun)]
+    assert [item.requested_time for item in alive] == [A] + ([] if is_copied else [fresh])
+    copied = [active.path(time, Action.DELTA_COMMIT, State.REQUESTED) for time in (older, fresh)]
     assert [came_with_a_copy(path, changed) for path in copied] == [True, is_copied]
 
 
