@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.interop.real_hudi import RealHudi
-from tests.support.golden_data import WRITTEN, GoldenCase, open_case
+from tests.support.golden_data import WRITTEN, GoldenCase, open_case, reported_table
 from tests.support.stale_indexes import StaleTable, stale_table
 from tests.support.suite_parts import leave_cases_to_soak, part_of
 
@@ -64,6 +64,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.10.12 and 3.11.4 on
         tar.extractall(folder)
     return folder
+
+
+@pytest.fixture
+def reported(tmp_path: Path) -> Callable[[str], Path]:
+    """`reported("duplicate_keys_v9")`: a fresh copy of a table that was once read or served wrongly."""
+
+    def make(name: str) -> Path:
+        return reported_table(name, tmp_path)
+
+    return make
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from typing import Any
 ARCHIVE = Path(__file__).parents[1] / "golden" / "data" / "golden.tar.xz"
 WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
 STALE = ARCHIVE.with_name("stale_indexes.tar.xz")
+REPORTED = ARCHIVE.with_name("reported_tables.tar.xz")
 SCHEMA_ON_READ = ARCHIVE.with_name("schema_on_read_v6.zip")
 """Tables whose metadata tables hold what the golden tables lack: the fixture `written`."""
 
@@ -74,6 +75,12 @@ def unpack(archive: Path, target: Path) -> Path:
 def written_table(name: str, scratch: Path) -> Path:
     """A fresh copy, below `scratch`, of a table that tests/golden/make_metadata_tables.py had real Hudi write."""
     source = unpacked_once(WRITTEN, "metadata-tables") / name
+    return Path(shutil.copytree(source, Path(tempfile.mkdtemp(dir=scratch)) / name))
+
+
+def reported_table(name: str, scratch: Path) -> Path:
+    """A fresh copy, below `scratch`, of a table of real Hudi that users reported: tests/golden/data/reported.md."""
+    source = unpacked_once(REPORTED, "reported") / name
     return Path(shutil.copytree(source, Path(tempfile.mkdtemp(dir=scratch)) / name))
 
 
