@@ -22,8 +22,8 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
 
     :param mode: see BaseHudiServiceOperator; `execute` is the default here (templated)
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
-    :param allow_corrupt_log_blocks: compact file slices with corrupt log blocks, too; the content of those blocks is
-        lost
+    :param allow_corrupt_log_blocks: compact file slices whose corrupt log blocks hold rows of a completed commit, too;
+        those rows are lost
     """
 
     service = Action.COMPACTION

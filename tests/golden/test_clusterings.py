@@ -79,8 +79,8 @@ def rows_and_files(case: GoldenCase, instant: str, *, real: bool = False) -> obj
 ALL = [(folder, case) for folder in FOLDERS for case in golden_cases(folder)]
 QUICK = {"mdt_all_cow": ("6", "8"), "mdt_all_mor": FOLDERS, "mdt_record_index_lookup": ("9",)}
 ORDERS = {"none": ("", 1), "linear": ("linear", 2), "z-order": ("z-order", 2), "hilbert": ("hilbert", 3)}
-REFUSED = ("log_corrupt", "log_garbage", "log_truncated", "bucket_index", "mor_log_only")
-"""Cases without a clustering here: corrupt log blocks, buckets."""
+REFUSED = ("log_garbage", "log_truncated", "bucket_index", "mor_log_only")
+"""Cases without a clustering here: lost rows of a commit, buckets."""
 
 
 def is_quick(folder: str, case: str, order: str) -> bool:

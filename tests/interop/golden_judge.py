@@ -28,7 +28,7 @@ Step = Callable[[Path], object]
 PLAN = "hoodie.clustering.plan.strategy."
 ALL_SMALL = {f"{PLAN}small.file.limit": str(1 << 30)}
 NO_META = "no_meta_fields"
-DAMAGED = "log_"
+LOST = ("log_garbage", "log_truncated")
 NOT_READ = {
     ("8", "mor_basic"),
     ("8", "mor_hfile_log"),

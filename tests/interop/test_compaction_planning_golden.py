@@ -20,7 +20,7 @@ from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.request.results import RunResult
 from hudi_core.table import HudiTable
 from tests.interop.changes import user_columns
-from tests.interop.golden_judge import DAMAGED, ENDS, NO_META, NOT_READ, Golden, Judge, golden_tables, is_mor
+from tests.interop.golden_judge import ENDS, LOST, NO_META, NOT_READ, Golden, Judge, golden_tables, is_mor
 from tests.interop.judged import JUDGES, QUICK
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.golden_data import GoldenCase
@@ -88,10 +88,10 @@ def test_real_hudi_runs_what_we_planned(
 def test_real_hudi_goes_on_behind_what_we_planned_and_ran(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
-    """A run over damaged log blocks is refused without an option."""
+    """A run over lost bytes of a commit is refused without an option."""
     judge = Judge.of(golden, request, version, name)
     run = RunRequest(str(judge.base), service="compaction", owner="test", options=OPTIONS, schedule=True)
-    if name.startswith(DAMAGED):
+    if name.startswith(LOST):
         with pytest.raises(CorruptFileError):
             ours(judge.case, run)
         run = replace(run, options={**OPTIONS, ALLOW_CORRUPT.name: "true"}, schedule=False)

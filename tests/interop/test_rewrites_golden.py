@@ -20,10 +20,10 @@ from hudi_core.table import HudiTable
 from tests.interop.changes import user_columns
 from tests.interop.golden_judge import (
     ALL_SMALL,
-    DAMAGED,
     ENDS,
     ENDS_BEHIND_OVERWRITES,
     LOSES_SAVEPOINT,
+    LOST,
     NEVER_READ,
     NO_META,
     NOT_CLUSTERED,
@@ -61,7 +61,7 @@ def cases() -> Iterator[Any]:
 
 def clustering(case: GoldenCase, columns: str, *, run: bool) -> str | None:
     """Our plan of a clustering of everything, run or left on the timeline; None where there is nothing to plan. A run
-    over damaged log blocks is refused without an option.
+    over lost bytes of a commit is refused without an option.
     """
     base = str(case.table)
     options = {
@@ -77,7 +77,7 @@ def clustering(case: GoldenCase, columns: str, *, run: bool) -> str | None:
     planned = ask(ScheduleRequest(base, service="clustering", owner="test", options=options)).document["instant"]
     if planned is not None and run:
         execute = RunRequest(base, service="clustering", owner="test", options=options, instant=planned)
-        if case.name.startswith(DAMAGED):
+        if case.name.startswith(LOST):
             with pytest.raises(CorruptFileError):
                 ask(execute)
             execute = replace(execute, options={**options, ALLOW_CORRUPT.name: "true"})

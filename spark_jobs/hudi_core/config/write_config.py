@@ -130,7 +130,8 @@ RECORD_SIZE_THRESHOLD = ConfigKey(
     "row is, and so how many files a partition needs",
 )
 ALLOW_CORRUPT = flag(
-    "airflow_hudi.allow_corrupt_log_blocks", "compact a file slice although one of its log blocks is corrupt"
+    "airflow_hudi.allow_corrupt_log_blocks",
+    "rewrite a file slice although a corrupt log block holds rows of a completed commit, which are lost by that",
 )
 
 WRITE_KEYS = keys_in(globals())

@@ -28,10 +28,16 @@ class InstantResult:
     exit_code: int = 0
     """The exit code that the error alone would give; 0 without an error."""
     files_deleted: int = 0
+    corrupt_log_blocks: int = 0
+    """How many were passed over; they hold no row of a completed commit, unless that was allowed."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error."""
+        """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error, and
+        `corrupt_log_blocks` only when there were some.
+        """
         value = asdict(self)
+        if not self.corrupt_log_blocks:
+            del value["corrupt_log_blocks"]
         if self.error is None:
             del value["error"], value["exit_code"]
         return value

@@ -77,6 +77,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     """Whether a record index of each partition gets new ones."""
     find_files: FindFiles = staticmethod(base_files_of)
     """Which files are those of the attempts."""
+    _corrupt_blocks = 0
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
@@ -91,6 +92,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     @abstractmethod
     def prove(self, plan: Plan, results: list[UnitResult], *, with_statistics: bool) -> Rewritten:
         """Shows that the results cover the plan and lose or double no row. Raises ExecutionError."""
+
+    def corrupt_blocks(self, results: list[UnitResult]) -> int:
+        """How many corrupt log blocks were passed over."""
+        return 0
 
     def planned(self, plan: Plan) -> list[PlannedSlice]:
         """The slices whose rows are in the new files, one by one, so that both can be compared (row_sums)."""
@@ -162,6 +167,15 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         except FormatError:
             self._withdraw_bad_input(plan, check_ours)
             raise
+        self._corrupt_blocks = self.corrupt_blocks(results)
+        if self._corrupt_blocks:
+            log.warning(
+                "%s %s passed over %d corrupt log blocks, as queries do; no completed commit has rows in them, unless "
+                "that was allowed",
+                self.operation,
+                self.instant,
+                self._corrupt_blocks,
+            )
         rewritten = self.prove(plan, results, with_statistics=recorded is not None)
         stats, statistics = rewritten.stats, rewritten.statistics
         check_ours()
@@ -307,6 +321,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
             files_written=len(stats),
             bytes_written=sum(stat.file_size_in_bytes for stat in stats),
             records=sum(stat.num_writes for stat in stats),
+            corrupt_log_blocks=self._corrupt_blocks,
         )
 
 

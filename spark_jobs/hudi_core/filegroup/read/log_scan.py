@@ -125,8 +125,7 @@ class ScanResult:
             raise CorruptFileError(
                 f"corrupt log block of {first.length} bytes at byte {first.offset}: {first.reason}",
                 path=first.path,
-                remedy="rows may be missing; restore the file, or go on without them: run with "
-                "--allow-corrupt-log-blocks, read without --strict",
+                remedy="rows may be missing; restore the file, or go on without them: read without --strict",
             )
 
 

@@ -164,6 +164,10 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         order = order_of(plan.strategy_params, context.options, schema, context.config.dropped_columns)
         return work.join(self._groups) if order is None else work.sort(self._groups, order)
 
+    def corrupt_blocks(self, results: list[Clustered]) -> int:
+        """See RewriteJob."""
+        return sum(count.corrupt for result in results for count in result.counts)
+
     def prove(self, plan: ClusteringPlan, results: list[Clustered], *, with_statistics: bool) -> Rewritten:
         """See RewriteJob."""
         return prove(plan, self._groups, results, self.instant, with_statistics=with_statistics)

@@ -17,6 +17,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
+from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.model.partition import join
@@ -49,11 +50,12 @@ class ClusteringTarget:
 
 @dataclass(frozen=True, slots=True)
 class SliceCount:
-    """How many rows a file slice of the plan had."""
+    """How many rows a file slice of the plan had, and corrupt log blocks that were passed over."""
 
     partition: str
     file_id: str
     rows: int
+    corrupt: int = 0
 
 
 @dataclass
@@ -65,6 +67,7 @@ class SliceRows:
     schema: pa.Schema
     base: ParquetBaseFile | None
     merge: SliceMerge | None
+    corrupt: int = 0
     rows: int = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -99,7 +102,7 @@ class SliceRows:
 
     def count(self) -> SliceCount:
         """The rows that went by."""
-        return SliceCount(self.item.partition, self.item.file_id, self.rows)
+        return SliceCount(self.item.partition, self.item.file_id, self.rows, self.corrupt)
 
     def check(self) -> None:
         """Raises ExecutionError unless all rows went by."""
@@ -121,19 +124,19 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
     it clusters by HoodieFileSliceReader.
 
     Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
-    CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError, also for change
+    CorruptFileError for a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed),
+    UnsupportedError, also for change
     operations, which the new files would lose.
     """
     names = item.data_logs
     files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
     scan = scan_log_files(storage, files, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
-    if not target.config.allow_corrupt_log_blocks:
-        scan.refuse_corrupt()
+    corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
     policy = target.policy
     schema = rows_schema(target.files.schema, path=item.file_id)
     with _base_file(storage, item) as base:
         if not scan.blocks:
-            yield SliceRows(target, item, schema, base, None)
+            yield SliceRows(target, item, schema, base, None, corrupt)
             return
         if policy is None:
             raise ExecutionError(
@@ -149,7 +152,7 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
             first_only=True,
             budget=target.config.memory_bytes,
         ) as merge:
-            yield SliceRows(target, item, schema, base, merge)
+            yield SliceRows(target, item, schema, base, merge, corrupt)
 
 
 @contextmanager

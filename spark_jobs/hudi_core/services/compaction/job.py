@@ -119,6 +119,10 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
         units = build_units(self.context, self.instant, plan, stored, timeline, requirements)
         return self.run.engine.run(compact_operation, units, run_epoch=held.epoch, progress=self.run.progress)
 
+    def corrupt_blocks(self, results: list[CompactedSlice]) -> int:
+        """See RewriteJob."""
+        return sum(result.corrupt for result in results)
+
     def prove(self, plan: CompactionPlan, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
         """See RewriteJob."""
         return prove(plan, results, self.instant, with_statistics=with_statistics)

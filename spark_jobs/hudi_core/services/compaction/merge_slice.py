@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
+from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -90,6 +91,8 @@ class CompactedSlice:
     records: MergeCounts
     written: int
     copied: int = 0
+    corrupt: int = 0
+    """Corrupt log blocks that were passed over."""
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
@@ -97,7 +100,8 @@ def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSl
 
     Files: the marker first, then the base file under a name of this attempt. Raises HudiError only:
     StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for a corrupt
-    log block (unless allowed), UnsupportedError, ExecutionError when the counts of rows in and out do not agree.
+    log block of a completed write (torn_tails; unless allowed), UnsupportedError, ExecutionError when the counts of
+    rows in and out do not agree.
     """
     compaction = _Compaction(unit, attempt)
     try:
@@ -132,12 +136,11 @@ class _Compaction:
         # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). Behind that of
         # a pending write may be one of a completed write, which no reader would find any more.
         scan = scan_log_files(self.storage, files, self.unit.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
-        if not self.config.allow_corrupt_log_blocks:
-            scan.refuse_corrupt()
+        corrupt = pass_over_torn_tails(self.storage, scan, allow_lost=self.config.allow_corrupt_log_blocks)
         # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing
         # when it has none.
         if not scan.blocks and self.base_name is None:
-            return CompactedSlice(None, None, MergeCounts(), 0)
+            return CompactedSlice(None, None, MergeCounts(), 0, corrupt=corrupt)
         with ExitStack() as stack:
             base = None
             if self.base_name is not None:
@@ -174,7 +177,7 @@ class _Compaction:
             copied = self._write(base, merge, handle)
             size = handle.close()
             check_attempt(self.storage, self.instant, self.epoch, marker)
-        return self._result(
+        result = self._result(
             scan.counts,
             copied,
             merge.records,
@@ -183,6 +186,7 @@ class _Compaction:
             sum(file.size for file in files),
             (started, scanned, time.perf_counter()),
         )
+        return replace(result, corrupt=corrupt)
 
     def _log_files(self) -> list[DataFile]:
         """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""

@@ -208,11 +208,14 @@ class ListingObservations:
 
 @dataclass(frozen=True, slots=True)
 class DamagedLog:
-    """A corrupt block of a log file that queries skip; or, where it is not `is_readable`, a file that they fail on."""
+    """A corrupt block of a log file that queries skip; or, where it is not `is_readable`, a file that they fail on.
+    `is_torn`: the block is of no completed commit (filegroup.read.torn_tails).
+    """
 
     path: str
     what: str
     is_readable: bool
+    is_torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,7 @@ class LogObservations:
     """The damage in the log files that a snapshot query reads."""
 
     damaged: Counted[DamagedLog] = field(default_factory=Counted)
+    torn: Counted[DamagedLog] = field(default_factory=Counted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import Final
 
+from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant, scan_log_files
+from hudi_core.filegroup.read.torn_tails import CompletedWrites
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import KEPT, DamagedLog, Finding, LogObservations, Observations
 from hudi_core.timeline.timeline import Timeline
@@ -16,9 +19,12 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import StorageListing
 
 _THREADS: Final = 16
-_TORN: Final = (
+_LOST: Final = (
     "restore the file from a copy, or write the rows again. A compaction refuses the file slice; `hudictl run "
     "compaction --allow-corrupt-log-blocks` compacts it without the block"
+)
+_TORN: Final = (
+    "no row of a completed commit is in it: `hudictl run compaction --schedule` merges the file slice without it"
 )
 _UNREADABLE: Final = "restore the file from a copy; queries and compactions of its file slice fail"
 
@@ -38,16 +44,27 @@ def find_damaged_logs(context: TableContext, timeline: Timeline) -> LogObservati
     except (FormatError, StorageNotFoundError):
         return found  # a pending plan that cannot be read, which has a rule of its own
     scan = partial(_scan, context, CommittedInstants.of(timeline), latest_read_instant(timeline))
+    writes = CompletedWrites(context.active, timeline, context.history)
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="log-files") as pool:
         for partition in view.partitions():
             slices = [item for item in view.latest_merged_slices(partition) if item.log_files]
-            for damages in pool.map(scan, slices):
-                for damaged in damages:
-                    found.damaged.add(damaged)
+            for met in chain.from_iterable(pool.map(scan, slices)):
+                damaged = met if isinstance(met, DamagedLog) else _judged(met, writes)
+                (found.torn if damaged.is_torn else found.damaged).add(damaged)
     return found
 
 
-def _scan(context: TableContext, committed: CommittedInstants, latest: str | None, item: FileSlice) -> list[DamagedLog]:
+def _judged(block: CorruptBlock, writes: CompletedWrites) -> DamagedLog:
+    covered = writes.why_not_torn(block)
+    place = f"{block.path}: corrupt log block of {block.length} bytes at byte {block.offset}"
+    if covered is None:
+        return DamagedLog(block.path, f"{place} is the torn end of a write that died", is_readable=True, is_torn=True)
+    return DamagedLog(block.path, f"{place} is skipped, rows are missing: {block.reason}; {covered}", is_readable=True)
+
+
+def _scan(
+    context: TableContext, committed: CommittedInstants, latest: str | None, item: FileSlice
+) -> Sequence[CorruptBlock | DamagedLog]:
     stop = not context.config.features.completion_time_in_name
     try:
         found = scan_log_files(context.storage, item.log_files, committed, latest_instant=latest, stop_at_newer=stop)
@@ -55,15 +72,20 @@ def _scan(context: TableContext, committed: CommittedInstants, latest: str | Non
         return []
     except FormatError as error:
         return [DamagedLog(error.path or item.log_files[0].path, str(error), is_readable=False)]
-    return [DamagedLog(block.path, block.describe(), is_readable=True) for block in found.corrupt]
+    return found.corrupt
 
 
 def damaged_logs(observed: Observations) -> Iterator[Finding]:
-    """Corrupt log blocks, whose rows queries miss, and log files that no query can read."""
-    damaged = observed.logs.damaged
+    """Corrupt log blocks of completed commits, whose rows queries miss, and log files that no query can read; torn ends
+    of log files, which hold no row.
+    """
+    damaged, torn = observed.logs.damaged, observed.logs.torn
     for item in damaged.first:
-        fix = _TORN if item.is_readable else _UNREADABLE
+        fix = _LOST if item.is_readable else _UNREADABLE
         yield Finding("corrupt_log_block", "error", item.what, fix, path=item.path)
     if damaged.count > KEPT:
-        more = f"{damaged.count - KEPT} more log blocks are corrupt"
-        yield Finding("corrupt_log_block", "error", more, _TORN)
+        yield Finding("corrupt_log_block", "error", f"{damaged.count - KEPT} more log blocks are corrupt", _LOST)
+    for item in torn.first:
+        yield Finding("torn_log_tail", "info", item.what, _TORN, path=item.path)
+    if torn.count > KEPT:
+        yield Finding("torn_log_tail", "info", f"{torn.count - KEPT} more log files have a torn end", _TORN)

@@ -116,6 +116,10 @@ class LogCompactionJob(RewriteJob[CompactionPlan, MergedLogs]):
         ]
         return self.run.engine.run(merge_operation, units, run_epoch=held.epoch, progress=self.run.progress)
 
+    def corrupt_blocks(self, results: list[MergedLogs]) -> int:
+        """See RewriteJob."""
+        return sum(result.corrupt for result in results)
+
     def prove(self, plan: CompactionPlan, results: list[MergedLogs], *, with_statistics: bool) -> Rewritten:
         """See prove_merged."""
         return prove_merged(plan, results, self.instant, with_statistics=with_statistics)

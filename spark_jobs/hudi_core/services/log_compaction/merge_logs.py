@@ -34,6 +34,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
+from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -77,7 +78,8 @@ class LogCompactionUnit:
 @dataclass(frozen=True, slots=True)
 class MergedLogs:
     """What came of a unit. `stat` is None where no log block counts; `statistics` also without requirements. `keys` is
-    how many the logs hold, of which each is one of the `records` or `deletes` that the new file has.
+    how many the logs hold, of which each is one of the `records` or `deletes` that the new file has. `corrupt` counts
+    corrupt blocks that were passed over.
     """
 
     stat: WriteStat | None
@@ -85,6 +87,7 @@ class MergedLogs:
     keys: int = 0
     records: int = 0
     deletes: int = 0
+    corrupt: int = 0
 
 
 def merge_operation(unit: LogCompactionUnit, attempt: TaskAttempt) -> MergedLogs:
@@ -130,10 +133,9 @@ class _Merge:
         scan = scan_log_files(
             self.storage, files, unit.committed, latest_instant=unit.instant, stop_at_newer=not unit.as_hudi_1
         )
-        if not unit.config.allow_corrupt_log_blocks:
-            scan.refuse_corrupt()
+        corrupt = pass_over_torn_tails(self.storage, scan, allow_lost=unit.config.allow_corrupt_log_blocks)
         if not scan.blocks:
-            return MergedLogs(None, None)
+            return MergedLogs(None, None, corrupt=corrupt)
         check_copied(scan.blocks)
         merged = list(dict.fromkeys(str(block.instant_time) for block in scan.blocks))
         listed = self.storage.list_files(self.partition)
@@ -162,7 +164,7 @@ class _Merge:
         if unit.requirements is not None:
             written = DataFileRef(self.partition, str(name), size, is_base=False)
             statistics = read_file_statistics(self.storage, written, unit.requirements)
-        return MergedLogs(stat, statistics, len(records), copy.records, copy.deletes)
+        return MergedLogs(stat, statistics, len(records), copy.records, copy.deletes, corrupt)
 
     def _name(self, listed: Sequence[FileInfo]) -> LogFileName:
         """The next log file of the slice; in layout 2 the first of the instant."""

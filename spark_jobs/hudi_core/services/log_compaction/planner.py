@@ -14,6 +14,7 @@ from hudi_core.config.services.compaction_config import LOG_COMPACTION, LOG_COMP
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
+from hudi_core.filegroup.read.torn_tails import CompletedWrites, refuse_lost
 from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.compaction.planner import CompactionService, Planned, affordable, candidates
 from hudi_core.services.context import TableContext
@@ -129,6 +130,7 @@ class _Slices:
         """Why one that has enough is not taken."""
         self._context = context
         self._committed = CommittedInstants.of(timeline)
+        self._writes = CompletedWrites(context.active, timeline, context.history)
         self._latest = latest_compaction_instant(timeline)
         self._by_files = context.config.features.log_compaction_by_commits
         self._as_hudi_1 = reads_as_hudi_1(context.config)
@@ -149,7 +151,7 @@ class _Slices:
         if not enough or not scan.blocks or _is_merged(scan.blocks):
             return False
         try:
-            scan.refuse_corrupt()
+            refuse_lost(scan, self._writes)
             check_copied(scan.blocks)
         except FormatError as error:
             self.refused = str(error)

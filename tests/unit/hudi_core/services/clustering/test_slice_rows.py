@@ -97,8 +97,8 @@ def test_a_file_that_is_gone_is_named(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_corrupt_log_block_stops_it_unless_allowed(golden: Golden, version: str) -> None:
-    context = open_context(golden(version, "log_corrupt_middle").table)
+def test_lost_rows_of_a_commit_stop_it_unless_allowed(golden: Golden, version: str) -> None:
+    context = open_context(golden(version, "log_truncated").table)
     target = target_of(context)
     allowed = replace(target, files=replace(target.files, config=WriteConfig(allow_corrupt_log_blocks=True)))
     refused = 0

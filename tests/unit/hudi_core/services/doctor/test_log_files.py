@@ -16,12 +16,13 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 
+RULES = ("corrupt_log_block", "torn_log_tail")
 Golden = Callable[[str, str], GoldenCase]
 
 
 def found(table: Path, *, files: bool = True) -> list[Finding]:
     report = examine(context_of(table), files=files)
-    return [finding for finding in report.findings if finding.rule == "corrupt_log_block"]
+    return [finding for finding in report.findings if finding.rule in RULES]
 
 
 def read_count(table: Path, output: Path) -> int:
@@ -37,13 +38,17 @@ def test_what_a_query_skips_is_found(golden: Golden, tmp_path: Path, version: st
     table = golden(version, name).table
     count = read_count(table, tmp_path / "out.parquet")
     findings = found(table)
-    assert len(findings) == count
+    assert len(findings) == count > 0
+    lost = name == "log_truncated"
     for finding in findings:
-        assert finding.severity == "error"
+        assert (finding.rule, finding.severity) == (
+            ("corrupt_log_block", "error") if lost else ("torn_log_tail", "info")
+        )
         assert finding.path is not None
         assert (table / finding.path).is_file()
         assert "corrupt log block" in finding.what
-        assert "--allow-corrupt-log-blocks" in finding.fix
+        assert ("of the file are of deltacommit" in finding.what) == lost
+        assert ("--allow-corrupt-log-blocks" if lost else "--schedule") in finding.fix
     assert found(table, files=False) == []
 
 
@@ -78,8 +83,9 @@ def test_of_very_many_the_rest_is_counted(golden: Golden) -> None:
         many.add(DamagedLog(f"p/{number}", "corrupt", is_readable=True))
     observed = observe(context_of(golden("9", "mor_basic").table), files=False)
     observed = type(observed)(
-        **{name: getattr(observed, name) for name in observed.__slots__} | {"logs": LogObservations(many)}
+        **{name: getattr(observed, name) for name in observed.__slots__} | {"logs": LogObservations(many, many)}
     )
-    named = [item for item in diagnose(observed) if item.rule == "corrupt_log_block"]
-    assert len(named) == KEPT + 1
-    assert named[-1].what.startswith("7 more")
+    for rule in RULES:
+        named = [item for item in diagnose(observed) if item.rule == rule]
+        assert len(named) == KEPT + 1
+        assert named[-1].what.startswith("7 more")

@@ -237,6 +237,8 @@ def test_damage_is_named() -> None:
     storage = MemoryStorage()
     whole = put(storage, 1, data("002", [("a", 1, "x")]))
     torn = put(storage, 2, data("003", [("b", 1, "x")])[:-20])
+    properties = "hoodie.table.name=t\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.version=6\n"
+    storage.write(".hoodie/hoodie.properties", properties.encode())
     with pytest.raises(CorruptFileError, match="corrupt log block") as caught:
         merge(storage, unit([whole, torn], POLICIES[0]))
     assert caught.value.path == torn.path

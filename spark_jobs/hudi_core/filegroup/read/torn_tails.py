@@ -1,0 +1,137 @@
+"""Which corrupt blocks of log files lost bytes of a completed write, and which are the torn end of one that died.
+
+A writer that dies while it appends leaves a part of a block: everyday on HDFS, above all in layout 1, where the next
+write appends behind it. Hudi skips it, and no row is lost. Bytes that the write stats of a completed commit cover
+(HoodieDeltaWriteStat: from logOffset to fileSizeInBytes) held rows of that commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from hudi_core.codec.log.blocks import CorruptBlock
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.filegroup.read.log_scan import ScanResult
+from hudi_core.history.archived import ArchivedTimeline, load_history
+from hudi_core.history.completion import begin_of_writes
+from hudi_core.model.names import parse_log_file
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.timeline import Timeline
+
+_REMEDY: Final = (
+    "rows are missing: restore the file from a copy, or write them again; "
+    "--allow-corrupt-log-blocks goes on without them"
+)
+
+log = logging.getLogger(__name__)
+
+
+def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool) -> int:
+    """How many corrupt blocks the scan passes over, as in Hudi. Raises CorruptFileError naming the first that is no
+    torn tail, unless `allow_lost`.
+
+    Without a corrupt block nothing is read, else the timeline and the commits that may have written the file.
+    """
+    if scan.corrupt and not allow_lost:
+        refuse_lost(scan, CompletedWrites.of(storage))
+    if scan.corrupt:
+        first = scan.corrupt[0]  # of perhaps thousands
+        log.warning(
+            "%s: corrupt log block of %d bytes at byte %d is passed over", first.path, first.length, first.offset
+        )
+    return len(scan.corrupt)
+
+
+def refuse_lost(scan: ScanResult, writes: CompletedWrites) -> None:
+    """Raises CorruptFileError naming the first corrupt block of the scan that is no torn tail."""
+    for block in scan.corrupt:
+        covered = writes.why_not_torn(block)
+        if covered is not None:
+            raise CorruptFileError(
+                f"corrupt log block of {block.length} bytes at byte {block.offset}: {block.reason}; {covered}",
+                path=block.path,
+                remedy=_REMEDY,
+            )
+
+
+class _Bytes(NamedTuple):
+    path: str
+    start: int
+    end: int
+    commit: Instant
+
+    def overlaps(self, block: CorruptBlock) -> bool:
+        return self.path == block.path and self.start < block.offset + block.length and block.offset < self.end
+
+
+class CompletedWrites:
+    """The bytes of log files that completed commits wrote, on the timeline and in the archive. Each commit is read
+    once, on demand. Not thread-safe.
+    """
+
+    def __init__(self, active: ActiveTimeline, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
+        self._active = active
+        self._timeline = timeline
+        self._begin = begin_of_writes(timeline)
+        self._load_history = history
+        self._read: dict[Instant, tuple[_Bytes, ...]] = {}
+
+    @staticmethod
+    def of(storage: Storage) -> CompletedWrites:
+        """Those of the table as it is now."""
+        config = TableConfig.load(storage)
+        active = ActiveTimeline(storage, config)
+        return CompletedWrites(active, active.load(), lambda: load_history(storage, config))
+
+    def why_not_torn(self, block: CorruptBlock) -> str | None:
+        """Which commit covers bytes of the block, or why none can be ruled out; None of the torn end of a write that
+        no commit completed.
+
+        A log file is written by the instant in its name, or in layout 1 from that instant on.
+        """
+        since = parse_log_file(block.path.rpartition("/")[2]).instant
+        try:
+            for written in self._written_since(since):
+                if written.overlaps(block):
+                    commit = f"{written.commit.action} {written.commit.requested_time}"
+                    return f"bytes {written.start} to {written.end} of the file are of {commit}"
+            if self._begin is None or since < self._begin:
+                first = next(iter(self._history.instants()), None)
+                if first is None or since < first.requested_time:
+                    return f"whether a completed commit wrote it is unknown: the archive does not go back to {since}"
+        except (FormatError, StorageNotFoundError) as error:
+            return f"whether a completed commit wrote it is unknown: {error}"
+        return None
+
+    def _written_since(self, since: str) -> Iterator[_Bytes]:
+        for commit in self._timeline.commits():
+            if commit.requested_time >= since:
+                if commit not in self._read:
+                    self._read[commit] = _bytes_of(commit, self._active.read_commit(commit))
+                yield from self._read[commit]
+        if self._begin is None or since < self._begin:
+            archived = [item for item in self._history.instants() if item.requested_time >= since]
+            missing = [item for item in archived if item not in self._read]
+            self._read.update((item, _bytes_of(item, found)) for item, found in self._history.commits(missing))
+            for commit in archived:
+                yield from self._read.get(commit, ())
+
+    @cached_property
+    def _history(self) -> ArchivedTimeline:
+        return self._load_history()
+
+
+def _bytes_of(commit: Instant, metadata: CommitMetadata) -> tuple[_Bytes, ...]:
+    """Without logOffset, which the archive of layout 1 does not keep, from the file's first byte on."""
+    return tuple(
+        _Bytes(stat.path, stat.log_offset or 0, stat.file_size_in_bytes, commit)
+        for stat in metadata.write_stats()
+        if ".log." in stat.name
+    )
