@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, quote
 from airflow.sdk import Asset, AssetWatcher
 
 from airflow_hudi.addresses import is_absolute, split_address
+from airflow_hudi.arguments import suggests_names
 from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS
@@ -74,6 +75,7 @@ def table_asset(table: str, *, group: str = SCHEME) -> Asset:
     return Asset(name=uri, uri=uri, group=group, extra={TABLE: table})
 
 
+@suggests_names
 def hudi_asset(
     table: str,
     *,

@@ -11,6 +11,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
 from airflow_hudi.addresses import is_absolute
+from airflow_hudi.arguments import names_of_arguments, refuse_unknown
 from airflow_hudi.dag_params import RUN_TYPES
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
@@ -49,6 +50,8 @@ def hudi_maintenance_dag(
         retries and by the next run, which it must not hold up
     :param dag_args: further arguments of the DAG
     """
+    of_dag = [*names_of_arguments(hudi_maintenance_dag), *names_of_arguments(DAG)]
+    refuse_unknown("hudi_maintenance_dag", dag_args, of_dag)
     policies = read_policies(policy)
     _refuse_other_names(tables, policies)
     named = tables_of(tables, policies)
@@ -63,6 +66,9 @@ def hudi_maintenance_dag(
         "conflict_timeout": 600.0,
         **(operator_args or {}),
     }
+    if one_task_per_table:
+        # Airflow makes mapped tasks in the worker: a mistake in their arguments is found here.
+        HudiTableServicesOperator(task_id="services", **given)
     defaults = {
         "start_date": datetime(2024, 1, 1, tzinfo=timezone.utc),
         "catchup": False,

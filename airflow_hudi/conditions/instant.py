@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.request.choices import one_of
+from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 PENDING = "pending"
 """Requested or inflight: an instant of a dead attempt counts as much as one that was never started."""
 
-_STATES = {
+STATES = {
     "requested": frozenset({State.REQUESTED}),
     "inflight": frozenset({State.INFLIGHT}),
     "completed": frozenset({State.COMPLETED}),
     PENDING: frozenset({State.REQUESTED, State.INFLIGHT}),
 }
+ACTIONS: Final = tuple(sorted(KNOWN_ACTIONS))
 
 
 def of_action(timeline: Timeline, action: str) -> Iterator[Instant]:
@@ -92,8 +94,8 @@ class InstantCondition:
     completed_after: str | None = None
 
     def __post_init__(self) -> None:
-        if self.state not in _STATES:
-            raise ConfigError(f"unknown instant state {self.state!r}", remedy=f"one of {', '.join(_STATES)}")
+        if self.state not in STATES:
+            raise ConfigError(f"unknown instant state {self.state!r}", remedy=one_of(self.state, STATES))
         if not self.action:
             raise ConfigError("no action to wait for", remedy="compaction, for instance")
         for name, time in (("instant", self.instant), ("after", self.after)):
@@ -151,7 +153,7 @@ class InstantCondition:
 
     def _holds(self, instant: Instant) -> bool:
         return (
-            instant.state in _STATES[self.state]
+            instant.state in STATES[self.state]
             and (self.instant is None or instant.requested_time == self.instant)
             and (self.after is None or instant.requested_time > self.after)
         )

@@ -12,6 +12,7 @@ from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError, FormatError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
+from hudi_core.request.choices import check_choice
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -52,8 +53,7 @@ class PartitionCondition:
         self._bound = CompletedAfter.of(completed_after)
         if not self._partitions:
             raise ConfigError("no partition to wait for", remedy="day=2026-01-02, for instance")
-        if match not in (ALL, ANY):
-            raise ConfigError(f"match is {match!r}", remedy=f"{ALL} or {ANY}")
+        check_choice("match", match, (ALL, ANY))
         for partition in self._partitions:
             try:
                 check_partition(partition, source="partitions")

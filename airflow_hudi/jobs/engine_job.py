@@ -16,8 +16,9 @@ from airflow_hudi.jobs.byte_budget import written_bytes
 from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
-from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
+from hudi_core.errors import EXIT_FAILED, HudiError
 from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
+from hudi_core.request.choices import check_choice
 from hudi_core.request.outcome import SUBMIT, Outcome, outcome_of_all
 from hudi_core.request.requests import Request, RunRequest
 
@@ -65,8 +66,7 @@ class EngineSettings:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for an engine that does not exist, or cannot run here."""
-        if self.name not in ENGINES:
-            raise ConfigError(f"engine is {self.name!r}", remedy=f"one of {', '.join(ENGINES)}")
+        check_choice("engine", self.name, ENGINES)
         if self.name == LOCAL:
             require_wheels()
 

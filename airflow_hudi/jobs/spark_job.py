@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,16 @@ def spark_target(connection: Connection, deploy_mode: str | None = None) -> Spar
     return SparkTarget(master, deploy_mode or connection.extra_dejson.get("deploy-mode"))
 
 
+def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str]) -> None:
+    """Raises ConfigError for a secret in `conf`, and for arguments of SparkSubmitHook that are not the user's."""
+    clash = sorted(_OURS & set(submit_kwargs))
+    if clash:
+        raise ConfigError(
+            f"submit_kwargs may not set {', '.join(clash)}", remedy="use the operator's own arguments for them"
+        )
+    refuse_secret_properties(conf, remedy=_CONF_REMEDY)
+
+
 class SparkJob:
     """Runs a request on Spark, any number of times. See jobs.run_until_completed.Job.
 
@@ -69,12 +79,7 @@ class SparkJob:
         environ: Mapping[str, str],
         storage_of: Callable[[str], Storage],
     ) -> None:
-        clash = sorted(_OURS & set(settings.submit_kwargs))
-        if clash:
-            raise ConfigError(
-                f"submit_kwargs may not set {', '.join(clash)}", remedy="use the operator's own arguments for them"
-            )
-        refuse_secret_properties(settings.conf, remedy=_CONF_REMEDY)
+        check_spark_arguments(settings.conf, settings.submit_kwargs)
         self._request = request
         self._settings = settings
         self._environ = environ

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.base import XCOM, bad_input_is_final, names_in
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class HudiAlertOperator(BaseOperator):
+class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
     """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
     `alerts: {pending_age: …}` of the table's policy, outside of its quiet hours, so that whatever reports failed tasks
     reports it. One listing for each table. A table that cannot be looked at keeps no other from being looked at; the
@@ -50,6 +51,11 @@ class HudiAlertOperator(BaseOperator):
         self.policy = policy
         self.tables = tables
         self.hudi_conn_id = hudi_conn_id
+
+    def check_arguments(self) -> None:
+        """Raises ConfigError for a policy that is a literal with a mistake. A file is read where the task runs."""
+        if isinstance(self.policy, Mapping) and is_literal(self.policy):
+            read_policies(self.policy)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Looks at every table, and then fails where there is an alert or an error."""

@@ -6,13 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError
+from hudi_core.request.choices import check_choice
 from hudi_core.request.requests import RunRequest, ScheduleRequest
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
         super().__init__(**kwargs)
         self.mode = mode
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        check_literal_choice("mode", self.mode, MODES)
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Archives; see the class."""
         started = time.monotonic()
-        if self.mode not in MODES:
-            raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
+        check_choice("mode", self.mode, MODES)
         requested = self.request_fields(reader, context)
         if self.is_dry_run:
             return self.preview(reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))

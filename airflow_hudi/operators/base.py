@@ -13,19 +13,23 @@ from airflow.sdk import BaseOperator
 from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from airflow_hudi.arguments import CheckedArguments, check_literal_choice, is_literal, literals
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.jobs.engine_job import SPARK, EngineJob, EngineSettings
+from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob, EngineSettings
 from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.jobs.run_until_completed import Patience
-from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings
+from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
 from airflow_hudi.reports import lineage, metrics
 from airflow_hudi.reports.asset_events import describe_events
 from airflow_hudi.reports.finished_work import FinishedWork, finished_work
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.config.options import check_options
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
 from hudi_core.request.batch import JobRequest, requests_of
+from hudi_core.request.choices import check_choice
+from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -50,7 +54,7 @@ def bad_input_is_final() -> Iterator[None]:
         raise
 
 
-class BaseHudiOperator(BaseOperator):
+class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     """Runs Spark jobs on one table.
 
     Input that no retry can repair (not a Hudi table, a corrupt file, an unsupported feature) fails the task without
@@ -118,8 +122,7 @@ class BaseHudiOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if nothing_to_do not in NOTHING_TO_DO:
-            raise ValueError(f"nothing_to_do is {nothing_to_do!r}, not 'skip' or 'succeed'")
+        check_choice("nothing_to_do", nothing_to_do, NOTHING_TO_DO)
         self.table = table
         self.hudi_conn_id = hudi_conn_id
         self.spark_conn_id = spark_conn_id
@@ -139,6 +142,18 @@ class BaseHudiOperator(BaseOperator):
         self._job: EngineJob | None = None
         self._killed = False
         self.works: list[FinishedWork] = []
+
+    def check_arguments(self) -> None:
+        """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
+        check_literal_choice("engine", self.engine, ENGINES)
+        if is_literal(self.table):
+            refuse_secret_address(self.table, what="the address of the table")
+        options = as_texts(literals(self.options), where="options")
+        refuse_secrets(options, where="options")
+        check_options(options)
+        refuse_secrets(as_texts(literals(self.storage_options), where="storage_options"), where="storage_options")
+        as_texts(literals(self.env_vars), where="env_vars")
+        check_spark_arguments(as_texts(literals(self.conf), where="conf"), self.submit_kwargs or {})
 
     @cached_property
     def hook(self) -> HudiHook:

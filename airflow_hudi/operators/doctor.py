@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.verb import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError
+from hudi_core.request.choices import check_choice
 from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
 
 if TYPE_CHECKING:
@@ -40,10 +41,15 @@ class HudiDoctorOperator(BaseHudiReportOperator):
         self.fail_on = fail_on
         self.timeline_only = timeline_only
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        check_literal_choice("fail_on", self.fail_on, FAIL_ON)
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Examines; see the class."""
-        if self.fail_on and self.fail_on not in FAIL_ON:
-            raise ConfigError(f"fail_on is {self.fail_on!r}", remedy=f"one of {', '.join(FAIL_ON)}, or nothing")
+        if self.fail_on:
+            check_choice("fail_on", self.fail_on, FAIL_ON)
         request = DoctorRequest(timeline_only=self.timeline_only, **self.request_fields(reader, context))
         document = self.report(reader, request)
         findings = document["findings"]
@@ -88,6 +94,11 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
         self.writers = writers
         self.rounds = rounds
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        check_literal_choice("must_carry", self.must_carry, CARRIES)
+
     @property
     def tables_of_work(self) -> Sequence[str]:
         """See BaseHudiOperator: a folder need not be a table."""
@@ -95,8 +106,8 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Races; see the class."""
-        if self.must_carry and self.must_carry not in CARRIES:
-            raise ConfigError(f"must_carry is {self.must_carry!r}", remedy=f"one of {', '.join(CARRIES)}, or nothing")
+        if self.must_carry:
+            check_choice("must_carry", self.must_carry, CARRIES)
         requested = self.request_fields(reader, context)
         document = self.report(reader, ProbeStoreRequest(writers=self.writers, rounds=self.rounds, **requested))
         self.log.info("Probe: %s", document)

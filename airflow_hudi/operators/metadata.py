@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.arguments import check_literal_choice, is_literal
 from airflow_hudi.operators.base import BaseHudiOperator, names_in
 from airflow_hudi.operators.verb import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError
+from hudi_core.request.choices import check_choice
 from hudi_core.request.parse import refuse_other_verbs
 from hudi_core.request.requests import (
     MetadataCreateRequest,
@@ -69,19 +70,28 @@ class HudiMetadataOperator(BaseHudiReportOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Does the verb; see the class."""
-        request_type = REQUESTS.get(self.verb)
-        if request_type is None:
-            raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(REQUESTS)}")
-        given = {"partitions": names_in(self.partitions), "columns": names_in(self.columns)}
-        refuse_other_verbs(request_type, given)
-        requested = self.request_fields(reader, context) | {name: names for name, names in given.items() if names}
-        request = request_type(**requested)
+        request = self._request(self.request_fields(reader, context))
         document = {"table": reader.storage.uri, **self.report(reader, request)}
         if self.verb == "validate":
             self._judge(context, document)
         else:
             self.log.info("Metadata table: %s", document)
         return document
+
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        check_literal_choice("verb", self.verb, REQUESTS)
+        if self.verb and is_literal(self.verb, self.partitions, self.columns):
+            self._request({"table": "/"})
+
+    def _request(self, fields: dict[str, Any]) -> MetadataRequest:
+        check_choice("verb", self.verb, REQUESTS)
+        request_type = REQUESTS[self.verb]
+        given = {"partitions": names_in(self.partitions), "columns": names_in(self.columns)}
+        refuse_other_verbs(request_type, given)
+        requested = fields | {name: names for name, names in given.items() if names}
+        return request_type(**requested)
 
     def _judge(self, context: Context, document: dict[str, Any]) -> None:
         for item in document["not_checked"]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timezone
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from airflow_hudi.arguments import is_literal
 from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN, flag, partitions_in
@@ -65,6 +66,18 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         super().__init__(nothing_to_do=nothing_to_do, **kwargs)
         self.partitions = partitions
         self.token = token
+
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator. What is missing may be given later, by a subclass."""
+        super().check_arguments()
+        if self.has_work and is_literal(self.partitions, self.token, self.dry_run):
+            given = {"partitions": partitions_in(self.partitions), "token": self.token or None}
+            self.overwrite_request({"table": "/", **given})
+
+    @property
+    @abstractmethod
+    def has_work(self) -> bool:
+        """Whether literals say what is to be written or deleted."""
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Overwrites; see the class."""
@@ -153,6 +166,12 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         self.query = query
         self.whole_table = whole_table
 
+    @property
+    def has_work(self) -> bool:
+        """See BaseHudiOverwriteOperator."""
+        given = (self.source, self.query, self.dataframe)
+        return any(given) and is_literal(*given, self.dataframe_args, self.whole_table)
+
     def lineage_sources(self) -> tuple[str | None, str | None]:
         """See BaseHudiOperator."""
         return self.source or None, self.query or None
@@ -176,6 +195,11 @@ class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):
     """
 
     action = "delete_partition"
+
+    @property
+    def has_work(self) -> bool:
+        """See BaseHudiOverwriteOperator."""
+        return bool(self.partitions)
 
     def overwrite_request(self, fields: dict[str, Any]) -> DeletePartitionRequest:
         """See BaseHudiOverwriteOperator."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
@@ -44,6 +45,16 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         super().__init__(**kwargs)
         self.target = target
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        if self.target and is_literal(self.target, self.mode, self.instant):
+            self._check_target()
+
+    def _check_target(self) -> None:
+        if self.instant or self.mode != "both":
+            raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Rolls back; see the class."""
         if self.target:
@@ -53,8 +64,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         return self._roll_back_all(reader, context)
 
     def _roll_back(self, reader: TimelineReader, context: Context, target: str) -> dict[str, Any]:
-        if self.instant or self.mode != "both":
-            raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
+        self._check_target()
         store = self.store(context)
         failed = store.unless_completed == target or not _has_completed(reader, target)
         requested = self.request_fields(reader, context)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.conditions.instant import newest_time
 from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.choices import check_choice
 from hudi_core.request.requests import RestoreRequest, SavepointCreateRequest, SavepointDeleteRequest
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import read_restore_plan
@@ -40,10 +42,14 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         self.action = action
         self.comment = comment
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        check_literal_choice("action", self.action, ACTIONS)
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Creates or deletes; see the class."""
-        if self.action not in ACTIONS:
-            raise ConfigError(f"action is {self.action!r}", remedy=f"one of {', '.join(ACTIONS)}")
+        check_choice("action", self.action, ACTIONS)
         fields = self.request_fields(reader, context)
         if self.action == "create":
             instant = self.instant or self.store(context).instant or _newest(reader)

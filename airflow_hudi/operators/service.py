@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_hudi.arguments import check_literal_choice, is_literal
 from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.exceptions import HudiInstantNotFound
 from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
@@ -18,6 +19,7 @@ from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.results import instant_named, instant_result, nothing_result, removed_result, seconds_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.choices import check_choice
 from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
 from hudi_core.timeline.instant import Instant
@@ -59,6 +61,20 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         self.mode = mode
         self.instant = instant
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        check_literal_choice("mode", self.mode, MODES)
+        if is_literal(self.mode, self.instant) and self.mode:
+            self._check_mode()
+
+    def _check_mode(self) -> None:
+        check_choice("mode", self.mode, MODES)
+        if self.instant and self.mode != "execute":
+            raise ConfigError(
+                f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or omit the instant"
+            )
+
     def reader(self) -> TimelineReader:
         """See BaseHudiOperator."""
         return self.hook.timeline(self.table, self.action)
@@ -71,12 +87,7 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Plans or runs an instant; see the class."""
         started = time.monotonic()
-        if self.mode not in MODES:
-            raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
-        if self.instant and self.mode != "execute":
-            raise ConfigError(
-                f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or omit the instant"
-            )
+        self._check_mode()
         if self.is_dry_run:
             return self._would_do(reader, context)
         known = self._known(reader, context)

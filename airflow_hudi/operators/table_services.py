@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.arguments import check_literal_choice, is_literal
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs.byte_budget import ByteBudget, next_round, not_started
 from airflow_hudi.jobs.engine_job import EngineJob
@@ -24,6 +25,7 @@ from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
 from hudi_core.request.batch import AT_ONCE, BatchRequest
+from hudi_core.request.choices import check_choice
 from hudi_core.request.policy import DEFAULT_SERVICES
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES, check_service
@@ -102,6 +104,21 @@ class HudiTableServicesOperator(BaseHudiOperator):
         self.max_bytes = max_bytes
         self.at_once = at_once
 
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator. A file of policies is read where the task runs."""
+        super().check_arguments()
+        check_literal_choice("mode", self.mode, _MODES)
+        if is_literal(self.max_minutes):
+            self._starts_until(datetime.now(timezone.utc))
+        if is_literal(self.max_bytes):
+            ByteBudget.of(self.max_bytes)
+        if self.policy and is_literal(self.services, self.mode):
+            self._check_policy_alone()
+        elif self.services and is_literal(self.services):
+            self._services()
+        if isinstance(self.policy, Mapping) and is_literal(self.policy):
+            read_policies(self.policy)
+
     def reader(self) -> TimelineReader:
         """Of the first table; see BaseHudiOperator."""
         self.table = self._tables()[0]
@@ -138,17 +155,12 @@ class HudiTableServicesOperator(BaseHudiOperator):
         return result
 
     def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
-        if self.mode not in _MODES:
-            raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(_MODES)}")
+        check_choice("mode", self.mode, _MODES)
         now = datetime.now(timezone.utc)
         fields = {**self.request_fields(reader, context), "starts_until": self._starts_until(now)}
         if self.policy:
             return self._requests_by_policy(fields, now)
-        services = DEFAULT_SERVICES if self.services is None else names_in(self.services)
-        if not services:
-            raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
-        for service in services:
-            check_service(service)
+        services = self._services()
         plans = self.mode == "both"
         requests = []
         for table in self._tables():
@@ -172,10 +184,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     def _requests_by_policy(self, fields: Mapping[str, Any], now: datetime) -> list[RunRequest]:
         """Those of the tables that are not in their quiet hours."""
-        if names_in(self.services or ()) or self.mode != "both":
-            raise ConfigError(
-                "a policy names the services, and when they are due", remedy="leave out services and mode"
-            )
+        self._check_policy_alone()
         shared = {name: value for name, value in fields.items() if name != "table"}
         requests: list[RunRequest] = []
         for table in self._tables():
@@ -189,6 +198,21 @@ class HudiTableServicesOperator(BaseHudiOperator):
             else:
                 self.log.info("%s is left alone in its quiet hours: %s", table, quiet)
         return requests
+
+    def _services(self) -> Sequence[str]:
+        """Those of every table. Raises ConfigError without any, UnsupportedError for one that there is not."""
+        services = DEFAULT_SERVICES if self.services is None else names_in(self.services)
+        if not services:
+            raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
+        for service in services:
+            check_service(service)
+        return services
+
+    def _check_policy_alone(self) -> None:
+        if names_in(self.services or ()) or self.mode != "both":
+            raise ConfigError(
+                "a policy names the services, and when they are due", remedy="leave out services and mode"
+            )
 
     @property
     def tables_of_work(self) -> Sequence[str]:

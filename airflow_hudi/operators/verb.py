@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.arguments import is_literal
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN, XCOM, BaseHudiOperator, flag
@@ -106,6 +107,12 @@ class BaseHudiDryRunOperator(BaseHudiReportOperator):
     def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.dry_run = dry_run
+
+    def check_arguments(self) -> None:
+        """See BaseHudiOperator."""
+        super().check_arguments()
+        if is_literal(self.dry_run):
+            flag(self.dry_run, name=DRY_RUN)
 
     @property
     def is_dry_run(self) -> bool:

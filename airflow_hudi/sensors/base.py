@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
+from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.conditions.condition import Condition, condition_json
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
@@ -17,12 +18,17 @@ from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.condition import MAX_ERRORS, HudiConditionTrigger, may_pass
 from hudi_core.errors import HudiError
+from hudi_core.request.secrets import refuse_secret_address
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class BaseHudiSensor(BaseSensorOperator):
+_WHERE: Final = ("table", "hudi_conn_id")
+"""The arguments of every sensor; the others are those of its condition."""
+
+
+class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
 
     A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
@@ -34,7 +40,7 @@ class BaseHudiSensor(BaseSensorOperator):
         is True
     """
 
-    template_fields: Sequence[str] = ("table", "hudi_conn_id")
+    template_fields: Sequence[str] = _WHERE
     ui_color = "#d9ecf2"
 
     def __init__(
@@ -52,6 +58,13 @@ class BaseHudiSensor(BaseSensorOperator):
         self._condition: Condition | None = None
         self._reader: TimelineReader | None = None
         self._errors = 0
+
+    def check_arguments(self) -> None:
+        """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
+        if is_literal(self.table):
+            refuse_secret_address(self.table, what="the address of the table")
+        if is_literal(*(getattr(self, name) for name in self.template_fields if name not in _WHERE)):
+            self.condition()
 
     @abstractmethod
     def condition(self) -> Condition:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.conditions.completed_after import CompletedAfter
-from airflow_hudi.conditions.instant import PENDING, InstantCondition
+from airflow_hudi.conditions.instant import ACTIONS, PENDING, STATES, InstantCondition
 from airflow_hudi.sensors.base import BaseHudiSensor
 
 
@@ -46,6 +47,12 @@ class HudiInstantSensor(BaseHudiSensor):
         self.instant = instant
         self.after = after
         self.completed_after = completed_after
+
+    def check_arguments(self) -> None:
+        """See BaseHudiSensor."""
+        super().check_arguments()
+        check_literal_choice("state", self.state, STATES)
+        check_literal_choice("action", self.action, ACTIONS)
 
     def condition(self) -> InstantCondition:
         """See BaseHudiSensor."""

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.conditions.condition import NoPendingCondition, seconds_in
+from airflow_hudi.conditions.instant import ACTIONS
 from airflow_hudi.sensors.base import BaseHudiSensor
 
 
@@ -28,6 +30,11 @@ class HudiNoPendingSensor(BaseHudiSensor):
         super().__init__(**kwargs)
         self.pending_age = pending_age
         self.action = action
+
+    def check_arguments(self) -> None:
+        """See BaseHudiSensor."""
+        super().check_arguments()
+        check_literal_choice("action", self.action, ACTIONS)
 
     def condition(self) -> NoPendingCondition:
         """See BaseHudiSensor."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.conditions.completed_after import CompletedAfter
-from airflow_hudi.conditions.partitions import ALL, PartitionCondition
+from airflow_hudi.conditions.partitions import ALL, ANY, PartitionCondition
 from airflow_hudi.operators.base import partitions_in
 from airflow_hudi.sensors.base import BaseHudiSensor
 
@@ -41,6 +42,11 @@ class HudiPartitionSensor(BaseHudiSensor):
         self.partitions = partitions
         self.match = match
         self.completed_after = completed_after
+
+    def check_arguments(self) -> None:
+        """See BaseHudiSensor."""
+        super().check_arguments()
+        check_literal_choice("match", self.match, (ALL, ANY))
 
     def condition(self) -> PartitionCondition:
         """See BaseHudiSensor."""

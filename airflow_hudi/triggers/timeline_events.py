@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from airflow_hudi.arguments import suggests_names
+from airflow_hudi.conditions.instant import ACTIONS
 from airflow_hudi.conditions.writes import is_of_writer, written
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.results import instant_named
@@ -17,6 +19,7 @@ from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Ma
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import ConfigError, FormatError, HudiError, StorageError, StorageNotFoundError, UnsupportedError
+from hudi_core.request.choices import check_choice
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -58,6 +61,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         run that the event started has failed
     """
 
+    @suggests_names
     def __init__(
         self,
         *,
@@ -69,6 +73,13 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         repeat_seconds: float = REPEAT_SECONDS,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        try:
+            check_choice("state", state, (PENDING, COMPLETED))
+            for action in actions:
+                check_choice("an action", action, ACTIONS)
+        except ConfigError as error:
+            # Of a stored trigger, too: of a TypeError the triggerer fails that one, any other error ends it.
+            raise TypeError(str(error)) from error
         self.table = table
         self.hudi_conn_id = hudi_conn_id
         self.watch = Watch(state, tuple(actions), repeat_seconds)

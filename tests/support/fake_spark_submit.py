@@ -25,6 +25,12 @@ FAKE_REQUEST="$request" sh -c "$FAKE_ACTION"
 """
 
 
+RENDERED: dict[str, Any] = {"_airflow_from_mapped": True}
+"""For an operator whose arguments are known when it runs, as Airflow makes a mapped task in the worker: literals are
+checked by then, not when it is made.
+"""
+
+
 @dataclass
 class Ti:
     """What the operators read of a task instance."""

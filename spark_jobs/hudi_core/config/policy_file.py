@@ -33,6 +33,7 @@ import yaml
 
 from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.errors import ConfigError, HudiError
+from hudi_core.request.choices import one_of
 from hudi_core.request.conditions import Conditions, bytes_of, seconds_of, whole_number_of
 from hudi_core.request.policy import PLAN_MAX_BYTES, Policy, QuietHours, ServicePolicy
 from hudi_core.request.requests import MAX_MINUTES
@@ -204,7 +205,7 @@ class _Node:
         """Raises for a name that is not known."""
         for name, node in self.members().items():
             if name not in known:
-                raise node.error(f"{name!r} is not known here", f"one of {', '.join(known)}")
+                raise node.error(f"{name!r} is not known here", one_of(name, known))
 
 
 def _policy(node: _Node) -> Policy:
@@ -279,8 +280,8 @@ def _table(node: _Node, policies: TablePolicies) -> tuple[str, Policy]:
     if "policy" in found:
         policy = policies.policies.get(found["policy"].text())
         if policy is None:
-            known = ", ".join(policies.policies)
-            raise found["policy"].error(f"there is no policy {found['policy'].text()!r}", f"one of {known}")
+            given = found["policy"].text()
+            raise found["policy"].error(f"there is no policy {given!r}", one_of(given, policies.policies))
     else:
         policy = policies.otherwise
         if policy is None:

@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import ClassVar, Final, TypeAlias
 
 from hudi_core.errors import ConfigError
+from hudi_core.request.choices import one_of
 from hudi_core.request.conditions import Conditions
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.services import SERVICES
@@ -301,9 +302,7 @@ MetadataRequest: TypeAlias = (
 
 def _check_service(name: str) -> None:
     if name not in SERVICES:
-        raise ConfigError(
-            f"{_WHAT}: unknown service {name!r}", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
-        )
+        raise ConfigError(f"{_WHAT}: unknown service {name!r}", remedy=one_of(name, sorted(SERVICES)))
 
 
 def _check_instant(instant: str | None) -> None:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final
 
 from hudi_core.errors import UnsupportedError
+from hudi_core.request.choices import one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,7 @@ def check_service(name: str) -> ServiceEntry:
     """The service called `name`. Raises UnsupportedError where this release has none."""
     entry = SERVICES.get(name)
     if entry is None:
-        raise UnsupportedError(
-            f"the service {name} is not in this release", remedy=f"this release runs: {', '.join(sorted(SERVICES))}"
-        )
+        raise UnsupportedError(f"the service {name} is not in this release", remedy=one_of(name, sorted(SERVICES)))
     return entry
 
 

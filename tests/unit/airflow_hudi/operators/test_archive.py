@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import Store, context, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -64,4 +64,4 @@ def test_a_task_that_archived_stays_green_when_it_is_cleared(golden: Golden, sub
 
 def test_an_unknown_mode_fails_for_good(golden: Golden, submitted: Path) -> None:
     with pytest.raises(AirflowFailException, match="mode"):
-        operator_on(golden("8", "mor_basic").table, mode="plan").execute(context())
+        operator_on(golden("8", "mor_basic").table, mode="plan", **RENDERED).execute(context())

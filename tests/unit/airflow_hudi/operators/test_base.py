@@ -26,7 +26,7 @@ from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import Store, context, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import GoldenCase
 from tests.unit.airflow_hudi.operators.test_arguments import operators
@@ -166,5 +166,5 @@ def test_numbers_and_booleans_are_as_good_as_texts(
 def test_other_values_are_bad_input(golden: Golden, submitted: Path, operator: Any, name: str, value: Any) -> None:
     table = golden("9", "mor_basic").table
     with pytest.raises(AirflowFailException, match=f"the values of HUDI_TEST in {name} are no texts"):
-        made(operator, table, **{name: {"HUDI_TEST": value}}).execute(context(Store()))
+        made(operator, table, **{name: {"HUDI_TEST": value}}, **RENDERED).execute(context(Store()))
     assert requests(submitted) == []

@@ -15,8 +15,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs import local_process
 from airflow_hudi.operators.clean import HudiCleanOperator
+from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import Store, context, real_job, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
@@ -179,12 +180,12 @@ def test_a_retry_whose_work_is_done_says_so(
 def test_wrong_arguments_fail_for_good(golden: Golden, submitted: Path) -> None:
     table = golden("6", "mor_basic").table
     with pytest.raises(AirflowFailException, match="mode"):
-        operator_on(table, mode="plan").execute(context())
+        operator_on(table, mode="plan", **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match="chooses the instant"):
-        operator_on(table, mode="both", instant="20260101000000000").execute(context())
+        operator_on(table, mode="both", instant="20260101000000000", **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match=r"hoodie\.clean\.commits\.retained"):
-        operator_on(table, options={"hoodie.clean.commits.retained": "many"}).execute(context())
-    with pytest.raises(ValueError, match="nothing_to_do"):
+        operator_on(table, options={"hoodie.clean.commits.retained": "many"}, **RENDERED).execute(context())
+    with pytest.raises(ConfigError, match="nothing_to_do"):
         operator_on(table, nothing_to_do="fail")
 
 

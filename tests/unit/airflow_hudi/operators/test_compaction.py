@@ -14,8 +14,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs import local_process
 from airflow_hudi.operators.compaction import HudiCompactionOperator
+from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RunRequest
-from tests.support.fake_spark_submit import Store, context, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 
 OLD, NEW = "20260102000000000", "20260103000000000"
 COMMIT = json.dumps(
@@ -151,7 +152,7 @@ def test_nothing_pending_is_a_skip_or_a_success(table: Path, output: Path, capsy
     assert "Nothing to do: no compaction is pending on trips" in capsys.readouterr().out
     result = operator_on(table, nothing_to_do="succeed").execute(context())
     assert (result["instant"], result["files_written"]) == (None, 0)
-    with pytest.raises(ValueError, match="nothing_to_do"):
+    with pytest.raises(ConfigError, match="nothing_to_do"):
         operator_on(table, nothing_to_do="fail")
 
 
@@ -175,7 +176,7 @@ def test_input_that_no_retry_can_mend_fails_for_good(
     with pytest.raises(AirflowFailException, match="Hudi table"):
         operator_on(tmp_path / "bin").execute(context())
     with pytest.raises(AirflowFailException, match="secrets"):
-        operator_on(table, storage_options={"secret": "x"}).execute(context())
+        operator_on(table, storage_options={"secret": "x"}, **RENDERED).execute(context())
 
 
 def test_another_process_completes_the_instant(

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 from airflow_hudi.operators.verb import BaseHudiReportOperator
-from tests.support.fake_spark_submit import context, requests
+from tests.support.fake_spark_submit import RENDERED, context, requests
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -125,9 +125,9 @@ def test_a_task_that_knows_nothing_does_not_succeed(
 
 def test_bad_input_is_refused_for_good(tmp_path: Path, submitted: Path) -> None:
     with pytest.raises(AirflowFailException, match="fail_on is 'info'"):
-        made(HudiDoctorOperator, tmp_path, fail_on="info").execute(context())
+        made(HudiDoctorOperator, tmp_path, fail_on="info", **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match="must_carry is 'wagon'"):
-        made(HudiProbeStoreOperator, tmp_path, must_carry="wagon").execute(context())
+        made(HudiProbeStoreOperator, tmp_path, must_carry="wagon", **RENDERED).execute(context())
     assert requests(submitted) == []
     with pytest.raises(AirflowFailException, match="the job refused its input"):
         made(HudiDoctorOperator, tmp_path / "nothing").execute(context())

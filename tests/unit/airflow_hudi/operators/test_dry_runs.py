@@ -26,7 +26,7 @@ from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.reports import metrics
 from hudi_core.table import HudiTable
 from tests.support.damaged_files import tree
-from tests.support.fake_spark_submit import Store, context, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -243,5 +243,5 @@ def test_what_is_neither_true_nor_false_is_refused(golden: Golden, submitted: Pa
         (HudiDeletePartitionOperator, {"partitions": partition(table)}),
     ):
         with pytest.raises(AirflowFailException, match="dry_run is 'maybe'"):
-            made(operator, table, dry_run="maybe", **arguments).execute(context(Store()))
+            made(operator, table, dry_run="maybe", **arguments, **RENDERED).execute(context(Store()))
     assert tree(table) == before

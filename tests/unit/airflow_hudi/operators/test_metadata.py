@@ -13,7 +13,7 @@ from airflow_hudi.operators.metadata import HudiMetadataOperator
 from hudi_core.metadata_table.record import FileEntry
 from hudi_core.table import HudiTable
 from tests.support.damaged_tables import DamagedTable
-from tests.support.fake_spark_submit import context, requests
+from tests.support.fake_spark_submit import RENDERED, context, requests
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -67,7 +67,7 @@ def test_columns_come_and_go(golden: Golden, submitted: Path) -> None:
     assert made(table, verb="validate").execute(context())["differences"] == []
     assert [item.columns for item in requests(submitted)[:2]] == [("amount", "note"), ("amount",)]
     with pytest.raises(AirflowFailException, match="takes no columns"):
-        made(table, verb="update", columns="amount").execute(context())
+        made(table, verb="update", columns="amount", **RENDERED).execute(context())
 
 
 def test_differences_fail_the_task_where_that_was_requested(golden: Golden, submitted: Path) -> None:
@@ -84,11 +84,11 @@ def test_differences_fail_the_task_where_that_was_requested(golden: Golden, subm
 def test_what_makes_no_sense_is_refused(golden: Golden, submitted: Path) -> None:
     table = golden("9", "mor_basic").table
     with pytest.raises(AirflowFailException, match="one of create, update, drop, validate"):
-        made(table, verb="rebuild").execute(context())
+        made(table, verb="rebuild", **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match="no partition record_index"):
         made(table, verb="update", partitions=["record_index"]).execute(context())
     with pytest.raises(AirflowFailException, match="takes no partitions"):
-        made(table, verb="validate", partitions=["files"]).execute(context())
+        made(table, verb="validate", partitions=["files"], **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match="no partition of a metadata table"):
-        made(table, verb="drop", partitions=[".hoodie"]).execute(context())
+        made(table, verb="drop", partitions=[".hoodie"], **RENDERED).execute(context())
     assert listed(table)

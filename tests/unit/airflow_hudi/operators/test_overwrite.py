@@ -21,7 +21,7 @@ from airflow_hudi.operators.overwrite import (
 )
 from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import Store, context, real_job, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -253,5 +253,5 @@ def test_bad_input_is_not_retried(
 ) -> None:
     table = golden("9", "mor_basic").table
     with pytest.raises(AirflowFailException, match=message):
-        made(operator, table, **arguments).execute(of_interval())
+        made(operator, table, **arguments, **RENDERED).execute(of_interval())
     assert replaced(table) == []

@@ -14,7 +14,7 @@ from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from hudi_core.table import HudiTable
 from tests.support.changed_tables import open_context
-from tests.support.fake_spark_submit import Store, context, real_job, requests
+from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
 
@@ -96,7 +96,7 @@ def test_a_target_goes_with_nothing_else(golden: Golden, submitted: Path) -> Non
     table = golden("6", "mor_basic").table
     for wrong in ({"mode": "schedule"}, {"instant": "20260101000000000"}):
         with pytest.raises(AirflowFailException, match="target"):
-            operator_on(table, target="20260102000000000", **wrong).execute(context())
+            operator_on(table, target="20260102000000000", **wrong, **RENDERED).execute(context())
     assert requests(submitted) == []
 
 

@@ -22,7 +22,7 @@ from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.request.batch import BatchRequest, parse_job
 from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import Store, context, real_job
+from tests.support.fake_spark_submit import RENDERED, Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan
 from tests.support.rows import assert_same_rows, read_parquet
@@ -143,7 +143,7 @@ def test_input_that_is_bad_everywhere_is_not_tried_again(golden: Golden, submitt
     table = golden("8", "mor_basic").table
     wrong = {"airflow_hudi.nonsense": "1"}
     with pytest.raises(AirflowFailException, match=r"airflow_hudi\.nonsense"):
-        operator_on(table, services="clean", options=wrong, engine=engine).execute(context())
+        operator_on(table, services="clean", options=wrong, engine=engine, **RENDERED).execute(context())
     for arguments, word in (
         ({"tables": ""}, "no table is named"),
         ({"services": ""}, "no service is named"),
@@ -152,7 +152,7 @@ def test_input_that_is_bad_everywhere_is_not_tried_again(golden: Golden, submitt
         ({"engine": "flink"}, "engine is"),
     ):
         with pytest.raises(AirflowFailException, match=word):
-            operator_on(table, **arguments).execute(context())
+            operator_on(table, **arguments, **RENDERED).execute(context())
     assert submitted_jobs(submitted) == []
 
 
@@ -422,4 +422,4 @@ def test_a_mapped_task_is_labelled_with_its_tables() -> None:
 )
 def test_a_policy_that_cannot_be_is_bad_input(golden: Golden, given: dict[str, Any], message: str) -> None:
     with pytest.raises(AirflowFailException, match=message):
-        operator_on(golden("9", "cow_basic").table, **given).execute(context())
+        operator_on(golden("9", "cow_basic").table, **given, **RENDERED).execute(context())

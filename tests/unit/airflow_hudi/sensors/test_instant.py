@@ -95,8 +95,7 @@ def test_a_folder_that_is_no_table_fails(tmp_path: Path) -> None:
 
 
 def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
-    given = {"table": "a", "action": "b", "state": "c", "instant": "d", "after": "e", "hudi_conn_id": "f"}
-    given["completed_after"] = "g"
+    given = {name: f"{{{{ {name} }}}}" for name in HudiInstantSensor.template_fields}
     sensor = HudiInstantSensor(task_id="wait", **given)
     assert {name: getattr(sensor, name) for name in HudiInstantSensor.template_fields} == given
 

@@ -1,0 +1,101 @@
+"""Mistakes that a DAG file shows: operators and sensors refuse them when they are made, which is when it is imported.
+
+What is rendered, or comes from another task, is known and checked when the task runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from functools import cache, wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from airflow.sdk.bases.operator import BaseOperatorMeta
+
+from hudi_core.request.choices import check_choice, nearest
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_TEMPLATE: Final = ("{{", "{%", "{#")
+_OF_MAPPED: Final = "_airflow_from_mapped"
+"""The argument by which Airflow makes the task of a mapped operator, in the worker."""
+
+
+class CheckedArguments(BaseOperatorMeta):
+    """The metaclass of operators and sensors whose method `check_arguments` raises ConfigError for literals that mean
+    nothing. Arguments that do not exist are a TypeError, which names the one that may be meant.
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes one. The arguments of mapped tasks are checked when they run."""
+        refuse_unknown(cls.__name__, kwargs, _names_of(cls))
+        made = super().__call__(*args, **kwargs)
+        if not kwargs.get(_OF_MAPPED):
+            made.check_arguments()
+        return made
+
+
+def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises TypeError for names of arguments that `what` does not have."""
+    names = set(known)
+    unknown = [name for name in given if name not in names and not name.startswith("_airflow_")]
+    if not unknown:
+        return
+    meant = {name: nearest(name, names) for name in unknown}
+    said = (f"{name!r}" + (f" (did you mean {meant[name]!r}?)" if meant[name] else "") for name in unknown)
+    raise TypeError(f"{what} has no argument {', '.join(said)}")
+
+
+def suggests_names(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorates a function of DAG files: an argument that does not exist is a TypeError as refuse_unknown makes it."""
+    what = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        refuse_unknown(what, kwargs, names_of_arguments(function))
+        return function(*args, **kwargs)
+
+    return call
+
+
+def names_of_arguments(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's own arguments."""
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    found = inspect.signature(function).parameters.items()
+    return [name for name, parameter in found if parameter.kind not in variadic and name != "self"]
+
+
+@cache
+def _names_of(cls: type[Any]) -> frozenset[str]:
+    """The names of the arguments of a class and its bases."""
+    made = (vars(base).get("__init__") for base in cls.__mro__ if base is not object)
+    return frozenset(name for init in made if init is not None for name in names_of_arguments(init))
+
+
+def is_literal(*values: Any) -> bool:
+    """Whether the values are as the task will have them: no template, nothing that another task returns."""
+    return all(map(_is_literal, values))
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, str):
+        return not any(mark in value for mark in _TEMPLATE)
+    if isinstance(value, Mapping):
+        return is_literal(*value, *value.values())
+    if isinstance(value, Sequence | set | frozenset):
+        return is_literal(*value)
+    return value is None or isinstance(value, bool | int | float | date | timedelta)
+
+
+def literals(given: Any) -> Any:
+    """Of a dict the entries that are literals, of anything else the whole where it is one, else None."""
+    if isinstance(given, Mapping):
+        return {name: value for name, value in given.items() if is_literal(name, value)}
+    return given if is_literal(given) else None
+
+
+def check_literal_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    """Raises ConfigError for a literal that is not empty and none of the known names."""
+    if value and is_literal(value):
+        check_choice(name, value, known)
