@@ -25,8 +25,8 @@ _MOST_SORTED = 512 << 20
 PARQUET_CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",
     None,
-    one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD", "BROTLI"),
-    "compression of base files; when absent, the codec of the file that is replaced",
+    one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD"),
+    "compression of base files, of those that Spark reads; when absent, the codec of the file that is replaced",
 )
 PARQUET_ROW_GROUP_BYTES = number(
     "hoodie.parquet.block.size", 120 * 1024 * 1024, "bytes of a row group of a base file", low=1 << 16, high=_MAX

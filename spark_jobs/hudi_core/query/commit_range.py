@@ -48,13 +48,13 @@ Instants are searched from this long before the start of a range.
 class CommitRange:
     """The completed commits after `begin` and up to `end`, in timeline order, with metadata whose paths are checked.
 
-    `archived` are those of `metadata` that the archive holds. `end` None is the latest.
+    `archived` are all instants that completed after `begin` and are in the archive alone. `end` None is the latest.
     """
 
     begin: str
     end: str | None
     metadata: Mapping[Instant, CommitMetadata]
-    archived: frozenset[Instant]
+    archived: tuple[Instant, ...]
 
     @property
     def requested_times(self) -> frozenset[str]:
@@ -83,17 +83,16 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
         for item in _commits(context, timeline)
         if begin < item.completed_at and (end is None or item.completed_at <= end)
     }
-    archived = frozenset[Instant]()
+    archived: tuple[Instant, ...] = ()
     active_from = begin_of_writes(timeline)
     if active_from is None or _earliest_requested(begin, context) < active_from:
         history = context.history()
         # Archival copies instants before it removes them, so one may be in both.
-        older = (
-            item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)
+        archived = tuple(
+            item for item in history.completed_in(begin, None) if not timeline.find(item.requested_time, item.action)
         )
-        from_archive = dict(history.commits(older))
-        archived = frozenset(from_archive)
-        found = {**from_archive, **found}
+        older = (item for item in archived if end is None or item.completed_at <= end)
+        found = {**dict(history.commits(older)), **found}
     metadata = {}
     for instant in sorted(found, key=lambda instant: instant.sort_key):
         commit = found[instant]
@@ -110,7 +109,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
         for partition in commit.replaced_file_ids or {}:
             check_partition(partition, source=source)
         metadata[instant] = commit
-    return CommitRange(begin, end, metadata, archived & metadata.keys())
+    return CommitRange(begin, end, metadata, archived)
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:

@@ -135,7 +135,7 @@ def _slices(
         full_scan = context.config.features.incremental_full_scan
     written = _written_slices(context, of_range, commits, listing)
     missing = _missing(written, listing)
-    if full_scan and (commits.archived or missing is not None):
+    if full_scan and missing is not None:
         return timeline, _merged(context.view(timeline, listing=listing))
     if missing is not None:
         raise StorageNotFoundError(
@@ -146,8 +146,10 @@ def _slices(
     whole = _whole_groups(context, written)
     if not whole:
         return of_range, written
-    # The file groups as they were when the last commit of the range completed.
-    then = as_of_completion(timeline, max(instant.completed_at for instant in commits.metadata))
+    # The file groups as they were when the last commit of the range completed. What was archived since the range
+    # began would count as older than the timeline.
+    whole_timeline = Timeline([*commits.archived, *timeline])
+    then = as_of_completion(whole_timeline, max(instant.completed_at for instant in commits.metadata))
     view = context.view(then, listing=listing)
     partitions = sorted({group.partition for group in whole})
     slices = [item for name in partitions for item in view.latest_merged_slices(name) if item.file_group in whole]
@@ -244,7 +246,7 @@ def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[F
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:
     """The timeline when `end` was the last completion.
 
-    What completed later was pending then, and not older than the timeline and archived.
+    What completed later was pending then.
     """
     return Timeline(
         instant

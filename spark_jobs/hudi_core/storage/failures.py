@@ -30,6 +30,10 @@ _NO_CREDENTIALS = frozenset(
 )
 """How botocore, google-auth and azure-identity name it that a process has no credentials."""
 
+_BUSY_CODES = frozenset(("429", "500", "502", "503", "504", "InternalError", "RequestTimeout"))
+_BUSY_TEXTS = ("SlowDown", "ServiceUnavailable", "SLOW_DOWN", "SERVICE_UNAVAILABLE", "HTTP status 503", "Throttling")
+"""How S3, GCS and Azure say, as an error's code or in its text, that they take no more requests for now."""
+
 
 def check_file_path(path: str, uri: str) -> str:
     """`path`, when it is of a file below the root `uri`. Raises FormatError, or StorageError for the root."""
@@ -65,6 +69,15 @@ def lacks_credentials(error: BaseException | None) -> bool:
     return False
 
 
+def _is_busy(error: BaseException) -> bool:
+    """Whether a service answered that it is overloaded or failed for now: the request is right, and may pass later."""
+    codes = (service_code(error), *(getattr(error, name, None) for name in ("code", "status", "status_code")))
+    text = str(error)
+    return any(str(code) in _BUSY_CODES for code in codes) or any(
+        sign in text or sign == service_code(error) for sign in _BUSY_TEXTS
+    )
+
+
 def missing_bucket(path: str, uri: str) -> StorageError:
     """The error for an absent bucket, which is not "this file is absent"."""
     remedy = "check the address of the table and the endpoint"
@@ -83,6 +96,12 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
             path=path,
             remedy="give them by its environment or a role, or by a storage options file: --storage-options-file of "
             "hudictl, env_vars or storage_options_file of an operator, whose Spark job has credentials of its own",
+        )
+    if _is_busy(error):
+        return StorageError(
+            f"the storage of {uri} is overloaded or out of service for now: {error}",
+            path=path,
+            remedy="run again in some minutes, with fewer processes at once where that fails as well",
         )
     if isinstance(error, _ABSENT):
         return StorageNotFoundError(f"no such file in {uri}", path=path)

@@ -145,7 +145,7 @@ def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
     if arrow_type is None:
         raise UnsupportedError(
             f"the index holds the column {name!r}, which the table's schema does not have",
-            remedy="drop and create that index",
+            remedy="drop that index with `hudictl metadata drop TABLE --partition …`",
         )
     return arrow_type
 

@@ -170,7 +170,9 @@ def shard_rows(keys: pa.Array, hashed: pa.Array, groups: tuple[int, int], value:
     longest = pc.max(pc.binary_length(keys)).as_py() or 0
     if longest > MAX_ROW:
         raise UnsupportedError(
-            f"a key of {longest} bytes does not fit the metadata table, whose keys have at most {MAX_ROW}"
+            f"a key of {longest} bytes does not fit the metadata table, whose keys have at most {MAX_ROW}",
+            remedy="leave the record index or secondary index of such keys out: `hudictl metadata drop TABLE "
+            "--partition …` where the table lists it, and no `metadata create` of it",
         )
     first, count = groups
     shards = pa.array(group_indexes(hashed, count) + np.int32(first), pa.int32())

@@ -41,3 +41,9 @@ def test_what_is_sorted_at_once_fits_into_a_column_of_texts(gigabytes: int) -> N
     """An Arrow array of texts has 2 GiB at most: Table.take fails on more, however they are in chunks."""
     config = WriteConfig.of({"airflow_hudi.memory.bytes": str(gigabytes << 30)})
     assert max(config.sorted_bytes, config.merged_bytes) <= 1 << 29
+
+
+def test_a_codec_that_spark_cannot_read_is_refused() -> None:
+    """Spark 3.5 and 4 have no class for Brotli."""
+    with pytest.raises(ConfigError, match="ZSTD"):
+        WriteConfig.of({"hoodie.parquet.compression.codec": "brotli"})

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import ClientError, NoCredentialsError
 
 from hudi_core.errors import (
     FormatError,
@@ -49,6 +49,26 @@ def test_errors_of_the_port(error: Exception, expected: type[HudiError]) -> None
 def test_what_the_client_of_s3_raises_is_an_error_of_the_port() -> None:
     with pytest.raises(StorageError, match="Unable to locate credentials"), translated("a", "s3://bucket"):
         raise NoCredentialsError
+
+
+class _TooManyRequests(Exception):
+    status_code = 429
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "SlowDown", "Message": "Reduce your request rate."}}, "PutObject"),
+        ClientError({"Error": {"Code": "503"}}, "HeadObject"),
+        OSError("When getting information for key 'a': AWS Error SLOW_DOWN during HeadObject operation"),
+        _TooManyRequests("slower"),
+    ],
+)
+def test_a_busy_service_is_no_matter_of_the_address(error: Exception) -> None:
+    translated_error = to_storage_error(error, "a", "s3://bucket/t")
+    assert "overloaded" in translated_error.message
+    assert (translated_error.remedy or "").startswith("run again in some minutes")
+    assert "overloaded" not in to_storage_error(OSError("no route"), "a", "s3://bucket/t").message
 
 
 def test_our_own_errors_pass() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -14,6 +16,7 @@ from hudi_core.metadata_table.partition_type import is_row_level, moves_rows
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.registry import row_level_type
+from hudi_core.metadata_table.partitions.row_level import shard_rows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_row_indexes import GoldenRows
@@ -95,3 +98,12 @@ def test_an_index_that_cannot_be_kept_is_refused(
         row_level_type(INDEX, table(ours, **{INDEX: definition(*fields)})).rows({None: 4}, ours.schema, "UTC")
     with pytest.raises(CorruptFileError, match=INDEX):
         row_level_type(INDEX, table(ours)).rows({None: 4}, ours.schema, "UTC")
+
+
+def test_keys_that_no_index_holds_are_refused_with_what_helps() -> None:
+    """To create the index again would fail as well."""
+    keys = pa.array(["a", "b" * (MAX_ROW + 1)])
+    with pytest.raises(UnsupportedError, match="32768 bytes") as caught:
+        shard_rows(keys, keys, (0, 1), b"")
+    assert "metadata drop" in (caught.value.remedy or "")
+    assert shard_rows(keys[:1], keys[:1], (0, 1), b"").num_rows == 1
