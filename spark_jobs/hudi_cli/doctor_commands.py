@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from hudi_cli.options import AS_WRITERS, Target, common, hudi_option
 from hudi_cli.output import Output
+from hudi_cli.tables import counted, wrapped_rows
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
 
@@ -35,7 +36,7 @@ def doctor(
     Nothing is written. The exit code is 0 also when there are findings.
     """
     document = target.open(option).doctor(files=not timeline_only).to_dict()
-    output.result(document, _findings(document))
+    output.result(document, report_lines(document, output.width))
 
 
 @click.command("probe-store")
@@ -65,32 +66,35 @@ def probe_store(
     return None if report.can_carry_timeline else EXIT_FAILED
 
 
-def _findings(document: Json) -> Iterator[str]:
+def report_lines(document: Json, width: int) -> Iterator[str]:
+    """The report for people, in markup; texts are wrapped at words to `width` columns, options stay whole."""
     findings = document["findings"]
-    count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
-    yield f"[bold]{escape(document['name'])}[/]: {count}"
+    yield f"[bold]{escape(document['name'])}[/]: {counted(len(findings), 'finding')}"
     for finding in findings:
-        style = _STYLE[finding["severity"]]
-        yield f"[{style}]{finding['severity']}[/] [bold]{finding['rule']}[/] {escape(finding['what'])}"
-        for label, text in (
-            ("file:", finding["path"]),
-            ("holds back:", ", ".join(finding["blocks"])),
-            ("fix:", finding["fix"]),
-        ):
-            if text:
-                yield f"  [bold]{label}[/] {escape(text)}"
+        yield f"[{_STYLE[finding['severity']]}]{finding['severity']}[/] [bold]{finding['rule']}[/]"
+        lines = (
+            ("what", finding["what"]),
+            ("file", finding["path"] or ""),
+            ("holds back", ", ".join(finding["blocks"])),
+            ("fix", finding["fix"]),
+        )
+        yield from wrapped_rows([("", label, text) for label, text in lines if text], width)
     yield "[bold]options that every writer of the table should have[/]"
     for row in document["writer_options"]:
-        # In lines, not in a table: they are there to be copied.
+        # Each in a line of its own, and not wrapped: they are there to be copied.
         yield f"  {escape(row['name'])}={escape(row['value'])}"
-        yield f"    now {escape(row['now'] or 'not known')}; {escape(row['why'])}"
-    held, clock = document["lock"], document["clock"]
-    by = "free" if held["holder"] is None else f"held by {held['holder']} for {held['age']:.0f} s"
-    yield f"lock {escape(held['name'])}: {escape('cannot be read' if held['problem'] else by)}"
-    yield f"zone: {escape(clock['zone'])} (LOCAL is {escape(clock['here'])} here)"
-    for wheel in document["wheels"]:
-        here = wheel["version"] or "[bold red]missing[/]"
-        yield f"{wheel['side']}: {escape(wheel['name'])} {here}, {escape(wheel['why'])}"
+        yield from wrapped_rows([("", "", f"now {row['now'] or 'not known'}; {row['why']}")], width)
+    holder, clock = document["lock"], document["clock"]
+    by = "free" if holder["holder"] is None else f"held by {holder['holder']} for {holder['age']:.0f} s"
+    rows = [
+        ("lock", f"{holder['name']}: {'cannot be read' if holder['problem'] else by}"),
+        ("zone", f"{clock['zone']} (LOCAL is {clock['here']} here)"),
+    ]
+    rows += [
+        (wheel["side"], f"{wheel['name']} {wheel['version'] or 'is MISSING'}: {wheel['why']}")
+        for wheel in document["wheels"]
+    ]
+    yield from wrapped_rows(rows, width)
 
 
 def _verdict(document: Json) -> Iterator[str]:

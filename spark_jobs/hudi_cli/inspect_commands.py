@@ -14,8 +14,10 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_core.query.request import MetadataMode
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State
+from hudi_core.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
+    from hudi_core.query.show import CommitTotals
     from hudi_core.view.file_group import FileSlice
 
 
@@ -34,17 +36,23 @@ def timeline(
     archived: bool,
     option: tuple[str, ...],
 ) -> None:
-    """List the instants of the timeline."""
+    """List the instants of the timeline.
+
+    Of a commit also its operation, and the rows and bytes that it wrote.
+    """
     opened = target.open(option)
-    instants = list(opened.timeline(archived=archived))
+    active = opened.timeline()
+    older = opened.archived(active) if archived else []
+    instants = Timeline([*older, *active])
     known = KNOWN_ACTIONS | {instant.action for instant in instants}
     if action is not None and action not in known:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(known))}")
-    rows = [
-        _instant(instant)
-        for instant in instants
-        if action in (None, instant.action) and state in (None, instant.state.value)
-    ]
+
+    def is_shown(item: Instant) -> bool:
+        return action in (None, item.action) and state in (None, item.state.value)
+
+    totals = opened.commit_totals([*filter(is_shown, active)], [*filter(is_shown, older)])
+    rows = [_instant(item, totals.get(item)) for item in instants if is_shown(item)]
     name = opened.config.name
     document = {"table": target.table, "name": name, "version": opened.config.version, "instants": rows}
     output.result(document, [instant_table(name, rows)])
@@ -65,12 +73,12 @@ def show(
 ) -> None:
     """Show an instant's plan and metadata, decoded.
 
-    INSTANT is one of the timeline or of its archive. Where a savepoint holds a commit, its content is shown with the
-    commit's.
+    INSTANT is one of the timeline or of its archive, or the beginning of one alone. Where a savepoint holds a commit,
+    its content is shown with the commit's.
     """
     shown = target.open(option).show(instant, action)
     document: Json = {
-        "instant": instant,
+        "instant": shown.instant.requested_time,
         "plan": shown.plan,
         "metadata": shown.metadata,
         "savepoint": shown.savepoint,
@@ -103,12 +111,15 @@ def files(
     output.result({"slices": slices}, [file_table(opened.config.name, slices, output.width)])
 
 
-def _instant(instant: Instant) -> Json:
+def _instant(instant: Instant, totals: CommitTotals | None) -> Json:
     return {
         "requested_time": instant.requested_time,
         "completion_time": instant.completion_time,
         "action": instant.action,
         "state": instant.state.value,
+        "operation": None if totals is None else totals.operation,
+        "rows": None if totals is None else totals.rows,
+        "bytes": None if totals is None else totals.bytes,
     }
 
 

@@ -14,6 +14,8 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import date, time
+from decimal import Decimal
 from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
@@ -168,7 +170,7 @@ class Output:
 
     def _write(self, document: Json) -> None:
         # JSON escapes most control characters itself; of the others, inside of texts, the escape is JSON as well.
-        text = CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", _json(document))
+        text = CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(document))
         self._written = True
         self._stdout.write(text + "\n")
         self._stdout.flush()
@@ -186,7 +188,8 @@ def _console(stream: TextIO) -> Console:
     return _TableConsole(file=stream, width=None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 
-def _json(document: Any) -> str:
+def json_text(document: Any) -> str:
+    """The document as one line of JSON."""
     try:
         return json.dumps(document, ensure_ascii=False, default=_plain, allow_nan=False)
     except ValueError:  # Avro of a table may hold NaN and infinity, for which JSON has no form
@@ -203,7 +206,11 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Avro's bytes and fixed values, which JSON has no form for, as base64."""
+    """What JSON has no form for: bytes and fixed values as base64, times as ISO 8601, decimals in digits."""
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(bytes(value)).decode("ascii")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import click
 from rich.filesize import decimal
-from rich.markup import escape
 
 from hudi_cli.options import Target, common, hudi_option
 from hudi_cli.output import Output
+from hudi_cli.tables import counted, wrapped_rows
 from hudi_core.engine.protocol import Json
 from hudi_core.storage.local import local_path
 from hudi_core.storage.registry import scheme_of
@@ -33,15 +33,16 @@ def plan(output: Output, target: Target, option: tuple[str, ...], policy: str | 
     table = local_path(target.table) if scheme_of(target.table) == "file" else target.table
     chosen = ALL_SERVICES if policy is None else read_policies(policy).of(table)
     document = target.open(option).due(chosen).to_dict()
-    output.result(document, _lines(document))
+    output.result(document, wrapped_rows([*_rows(document)], output.width))
 
 
-def _lines(document: Json) -> Iterator[str]:
+def _rows(document: Json) -> Iterator[tuple[str, str, str]]:
+    yield "service", "due", "why"
     for item in document["due"]:
         size = f", {decimal(item['bytes'])}" if item["bytes"] else ""
-        groups = f", {item['file_groups']} file groups" if item["file_groups"] else ""
-        yield f"[bold]{item['service']}[/] is due: {escape(item['why'])}{groups}{size}"
+        groups = f", {counted(item['file_groups'], 'file group')}" if item["file_groups"] else ""
+        yield item["service"], "yes", f"{item['why']}{groups}{size}"
     for item in document["not_due"]:
-        yield f"{item['service']} is not due: {escape(item['why'])}"
+        yield item["service"], "no", item["why"]
     for item in document["alerts"]:
-        yield f"[bold red]alert[/] {escape(item['what'])}"
+        yield "alert", "!", item["what"]

@@ -1,4 +1,4 @@
-"""hudictl read: a query's rows into a Parquet file."""
+"""hudictl read: a query's rows into a Parquet file, or the first of them onto the screen."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from hudi_cli.options import Target, common, hudi_option, metadata_option
 from hudi_cli.output import Output
+from hudi_cli.printed_rows import FORMATS, first_rows, shown_rows
 from hudi_core.config.read_config import STRICT
 from hudi_core.errors import ConfigError
 from hudi_core.expr.tree import DIALECTS
@@ -22,6 +23,10 @@ from hudi_core.storage.registry import scheme_of
 
 if TYPE_CHECKING:
     from hudi_core.table import ReadResult
+
+
+MOST_PRINTED = 100_000
+"""Rows that --limit may ask for: they are held in memory."""
 
 
 @click.command()
@@ -49,9 +54,12 @@ if TYPE_CHECKING:
 @click.option(
     "--output",
     "file",
-    required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     help="Parquet file to write or replace.",
+)
+@click.option("--limit", type=click.IntRange(1, MOST_PRINTED), help="Print the first rows, at most so many.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How rows are printed."
 )
 @click.pass_obj
 def read(
@@ -64,30 +72,38 @@ def read(
     option: tuple[str, ...],
     metadata: MetadataMode,
     strict: bool,
-    file: Path,
+    file: Path | None,
+    limit: int | None,
+    form: str,
     **given: Any,
 ) -> None:
-    """Write the rows of a query to a Parquet file.
+    """Write the rows of a query to a Parquet file, or print the first of them.
 
     The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
-    before and after.
+    before and after. A printed table has no _hoodie_* columns unless --columns names nothing else.
     """
+    if (file is None) == (limit is None):
+        raise ConfigError(
+            "read needs either --output or --limit", remedy="give --output FILE, or --limit N to print rows"
+        )
     table = target.open((*option, f"{STRICT.name}=true") if strict else option)
-    destination = _destination(file, target.table)
+    destination = None if file is None else _destination(file, target.table)
     result = table.read(query, _names(columns), metadata, where=where, **given)
-    rows = write_parquet(result, destination)
+    rows = [] if limit is None else first_rows(result, limit)
+    count = len(rows) if destination is None else write_parquet(result, destination)
     for block in result.corrupt:
         output.warn(block.describe())
-    pruned = f" ({result.files_pruned} pruned)" if where else ""
-    output.result(
-        {
-            "rows": rows,
-            "files_read": result.files_read,
-            "files_pruned": result.files_pruned,
-            "corrupt_log_blocks": len(result.corrupt),
-        },
-        [escape(f"{rows:,} rows from {result.files_read} files{pruned} into {file}")],
-    )
+    document = {
+        "rows": count,
+        "files_read": result.files_read,
+        "files_pruned": result.files_pruned,
+        "corrupt_log_blocks": len(result.corrupt),
+    }
+    if destination is None:
+        output.result({**document, "data": rows}, shown_rows(result.schema.names, rows, form))
+    else:
+        pruned = f" ({result.files_pruned} pruned)" if where else ""
+        output.result(document, [escape(f"{count:,} rows from {result.files_read} files{pruned} into {file}")])
 
 
 def _destination(file: Path, table: str) -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.filesize import decimal
 from rich.markup import escape
@@ -23,14 +24,47 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def instant_table(name: str, rows: Sequence[Json]) -> Table:
-    """The instants of a timeline, in its order."""
-    completed = any(row["completion_time"] for row in rows)
-    headings = ("requested", *(("completed",) if completed else ()), "action", "state")
-    table = _uncut(headings, f"{name}: {counted(len(rows), 'instant')}")
+def wrapped_rows(rows: Sequence[Sequence[str]], width: int, style: str = "bold") -> Iterator[str]:
+    """Rows of a table without lines: cells in columns, the last one wrapped at words below itself.
+
+    A word that is longer than its column, such as a path, stays whole. `style` is that of the first column.
+    """
+    widths = [max(len(row[index]) for row in rows) + 2 for index in range(len(rows[0]) - 1)] if rows else []
+    indent = " " * sum(widths)
     for row in rows:
-        times = (row["requested_time"], *((row["completion_time"] or "",) if completed else ()))
-        table.add_row(*times, escape(row["action"]), _state(row["state"]))
+        texts = _at_words(row[-1], width - len(indent))
+        first, *others = (cell.ljust(size) for cell, size in zip(row, widths, strict=False))
+        head = f"[{style}]{escape(first)}[/]" + "".join(map(escape, others))
+        yield (head + escape(texts[0])).rstrip()
+        yield from (indent + escape(text) for text in texts[1:])
+
+
+def _at_words(text: str, width: int) -> list[str]:
+    return textwrap.wrap(one_line(text), max(width, 20), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def instant_table(name: str, rows: Sequence[Json]) -> Table:
+    """The instants of a timeline, in its order; of commits what they wrote. Fits 80 columns.
+
+    Where completion times are recorded, an instant without one shows its state in their place.
+    """
+    timed = any(row["completion_time"] for row in rows)
+    title = f"{name}: {counted(len(rows), 'instant')}"
+    table = Table(title=escape(title), title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="dim")
+    for heading in ("requested", "completed" if timed else "state", "action"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("operation")
+    for heading in ("rows", "size"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row["requested_time"],
+            row["completion_time"] or _state(row["state"]),
+            escape(row["action"]),
+            escape((row["operation"] or "").lower().replace("_", " ")),
+            "" if row["rows"] is None else f"{row['rows']:,}",
+            "" if row["bytes"] is None else decimal(row["bytes"]),
+        )
     return table
 
 

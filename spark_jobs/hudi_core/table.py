@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hudi_core.codec.log.blocks import CorruptBlock
     from hudi_core.engine.protocol import Engine
     from hudi_core.query.read_plan import ReadPlan
-    from hudi_core.query.show import ShownInstant
+    from hudi_core.query.show import CommitTotals, ShownInstant
     from hudi_core.request.policy import Policy
     from hudi_core.services.context import TableContext
     from hudi_core.services.doctor.examine import DoctorReport
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hudi_core.services.policy.decisions import Decisions
     from hudi_core.services.runner import Progress
     from hudi_core.services.savepoint.verb import Savepoint
+    from hudi_core.timeline.instant import Instant
     from hudi_core.view.file_group import FileSlice
     from hudi_core.view.file_system_view import FileSystemView
 
@@ -101,13 +102,12 @@ class HudiTable:
     def timeline(self, *, archived: bool = False) -> Timeline:
         """The active timeline now, or with `archived` that and every archived instant."""
         active = self._active.load()
-        if not archived:
-            return active
-        # Archival copies instants before it removes them, so one may be in both.
-        older = (
-            item for item in self._context.history().timeline() if active.find(item.requested_time, item.action) is None
-        )
-        return Timeline([*older, *active])
+        return Timeline([*self.archived(active), *active]) if archived else active
+
+    def archived(self, active: Timeline) -> list[Instant]:
+        """The archived instants that `active` does not hold: archival copies instants before it removes them."""
+        history = self._context.history().timeline()
+        return [item for item in history if active.find(item.requested_time, item.action) is None]
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
         """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property has one."""
@@ -190,6 +190,14 @@ class HudiTable:
         from hudi_core.query.show import show_instant
 
         return show_instant(self._context, instant, action)
+
+    def commit_totals(
+        self, active: Collection[Instant], archived: Collection[Instant] = ()
+    ) -> dict[Instant, CommitTotals]:
+        """Operation, rows and bytes of each completed commit among the instants; see query.show.commit_totals."""
+        from hudi_core.query.show import commit_totals
+
+        return commit_totals(self._context, active, archived)
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""

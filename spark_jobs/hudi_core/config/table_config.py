@@ -216,8 +216,21 @@ def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
                 failure = failure or error
         if not storage.exists(backup):
             break
-    raise failure or ConfigError(
-        f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the address of the table"
+    raise failure or _no_table(storage, main)
+
+
+def _no_table(storage: Storage, main: str) -> ConfigError:
+    """The error for a folder without the file, or for one that does not exist: two requests more, at the end only."""
+    if storage.list_names("") or storage.list_folders(""):
+        return ConfigError(
+            f"{storage.uri} is not a Hudi table: the file is missing",
+            path=main,
+            remedy="check the address of the table",
+        )
+    return ConfigError(
+        f"{storage.uri} is not a Hudi table: the folder does not exist or is empty",
+        path=storage.uri,
+        remedy="check the address of the table",
     )
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.query.context import ReadContext
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.instant import COMMIT_ACTIONS, KNOWN_ACTIONS, Action, Instant, State, completed_action
+
+_READERS: Final = 16
+"""Commit files that are read at once: the work is waiting for storage."""
+_NAMED: Final = 5
+"""Instants that a message names at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +33,59 @@ class ShownInstant:
     savepoint: dict[str, Any] | None = None
 
 
-def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:
-    """The instant requested at `instant`; of several, that of `action`, else the commit under the savepoint.
+@dataclass(frozen=True, slots=True)
+class CommitTotals:
+    """What a completed commit wrote: its operation (None where not recorded), rows written and deleted, and bytes."""
 
-    Actions compete as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action
-    that does not exist, and when neither the timeline nor its archive holds such an instant.
+    operation: str | None
+    rows: int
+    bytes: int
+
+    @staticmethod
+    def of(commit: CommitMetadata) -> CommitTotals:
+        """The sums of the commit's write stats."""
+        stats = list(commit.write_stats())
+        rows = sum(stat.num_writes + stat.num_deletes for stat in stats)
+        return CommitTotals(commit.operation_type, rows, sum(stat.total_write_bytes for stat in stats))
+
+
+def commit_totals(
+    context: ReadContext, active: Collection[Instant], archived: Collection[Instant] = ()
+) -> dict[Instant, CommitTotals]:
+    """What each completed commit of the timeline and of its archive wrote.
+
+    A commit is missing whose file is gone or damaged. It costs one read for each active commit, several at once.
+    """
+
+    def read(instant: Instant) -> CommitMetadata | None:
+        try:
+            return context.active.read_commit(instant)
+        except (FormatError, StorageNotFoundError):
+            return None  # `doctor` names it, and the other instants are shown
+
+    commits = [item for item in active if item.is_completed and item.action in COMMIT_ACTIONS]
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="commits") as pool:
+        contents = [*zip(commits, pool.map(read, commits), strict=True)]
+    if archived:
+        contents += context.history().commits(archived)
+    return {instant: CommitTotals.of(commit) for instant, commit in contents if commit is not None}
+
+
+def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:
+    """The instant requested at `instant`, or the only one that begins so.
+
+    Of several actions at one instant that of `action` is chosen, else the commit under the savepoint. Actions compete
+    as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action that does not
+    exist, for the beginning of several instants, and when neither the timeline nor its archive holds such an instant.
     """
     if action is not None and action not in KNOWN_ACTIONS:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(KNOWN_ACTIONS))}")
     active = _ActiveFiles(context.active)
+    timeline = context.active.load()
+    if instant not in timeline.requested_times:
+        instant = _whole_instant(context, timeline.requested_times, instant)
     found: list[tuple[Instant, _ActiveFiles | ArchivedTimeline]] = [
-        (item, active) for item in context.active.load() if item.requested_time == instant
+        (item, active) for item in timeline if item.requested_time == instant
     ]
     if all(item.action == Action.SAVEPOINT for item, _ in found):
         # The archival may take a commit and leave its savepoint (hoodie.archive.beyond.savepoint).
@@ -54,6 +104,20 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
     chosen, files = min(fitting, key=lambda place: place[0].action == Action.SAVEPOINT)
     savepoint = next((where.content(item) or None for item, where in found if item.action == Action.SAVEPOINT), None)
     return ShownInstant(chosen, files.plan(chosen) or None, files.content(chosen) or None, savepoint)
+
+
+def _whole_instant(context: ReadContext, active: Iterable[str], beginning: str) -> str:
+    """The one instant, active or archived, that begins so; `beginning` itself where none does, or it is one."""
+    archived = (item.requested_time for item in context.history().instants())
+    fitting = sorted({item for item in (*active, *archived) if beginning and item.startswith(beginning)})
+    if len(fitting) > 1 and beginning not in fitting:
+        named = ", ".join(fitting[:_NAMED]) + (", …" if len(fitting) > _NAMED else "")
+        raise ConfigError(
+            f"{len(fitting)} instants begin with {beginning}: {named}",
+            path=context.active.folder,
+            remedy="give more digits of the instant",
+        )
+    return fitting[0] if len(fitting) == 1 else beginning
 
 
 class _ActiveFiles:

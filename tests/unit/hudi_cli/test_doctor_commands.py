@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
+from hudi_cli.doctor_commands import report_lines
 from hudi_core.storage import registry
 from hudi_core.storage.local import LocalStorage
 from tests.contract.racing import CheckThenPut
@@ -63,13 +65,23 @@ def test_the_doctor_for_people(golden: Golden) -> None:
     for text in (
         ": 1 finding\n",
         "warning stuck_instant",
-        "holds back: archival of later instants",
-        "fix: ",
-        "lock .hoodie/lock: free",
+        "  holds back  archival of later instants",
+        "  fix  ",
+        "  .hoodie/lock: free",
     ):
         assert text in done.out
-    options = done.out[done.out.index("options that every writer") : done.out.index("lock .hoodie")]
-    assert max(map(len, options.splitlines())) <= 120
+
+
+def test_the_doctors_lines_fit_80_columns_and_cut_no_word(golden: Golden) -> None:
+    table = golden("9", "failed_inflight_mor").table
+    document = hudictl("doctor", table, "--json").document
+    lines = list(report_lines(document, 80))
+    words = " ".join(lines).split()
+    for finding in document["findings"]:
+        assert set(finding["what"].split()) <= set(words)
+    plain = [Text.from_markup(line).plain for line in lines]
+    assert [line for line in plain if len(line) > 80 and len(line.split()[-1]) < 60] == []
+    assert "hoodie.write.lock.provider=" in "".join(plain)
 
 
 def test_the_doctor_takes_the_options_of_the_writers(golden: Golden) -> None:

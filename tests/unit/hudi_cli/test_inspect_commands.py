@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.timeline.instant import COMMIT_ACTIONS
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 
@@ -25,7 +26,8 @@ def test_timeline_in_json(golden: Golden) -> None:
     document = done.document
     assert (document["table"], document["version"]) == (str(table), 6)
     instants = document["instants"]
-    assert [sorted(instant) for instant in instants] == [["action", "completion_time", "requested_time", "state"]] * 6
+    names = ["action", "bytes", "completion_time", "operation", "requested_time", "rows", "state"]
+    assert [sorted(instant) for instant in instants] == [names] * 6
     assert [(instant["action"], instant["state"]) for instant in instants] == [
         *[("deltacommit", "completed")] * 3,
         ("compaction", "requested"),
@@ -117,6 +119,48 @@ def test_show_decodes_plan_and_metadata_of_a_completed_one(golden: Golden) -> No
     people = hudictl("show", table, compaction_instant(table))
     assert people.code == 0
     assert "partitionToWriteStats" in people.out
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_timeline_tells_what_commits_wrote(golden: Golden, version: str) -> None:
+    """Of the active timeline and of the archive; a damaged file hides no other instant."""
+    table = golden(version, "archived_timeline_mor").table
+    rows = hudictl("timeline", table, "--json", "--archived").document["instants"]
+    commits = [row for row in rows if row["action"] in COMMIT_ACTIONS]
+    assert all(row["operation"] and row["bytes"] > 0 for row in commits)
+    assert {row["operation"] for row in rows if row["action"] == "clean"} == {None}
+    active = hudictl("timeline", table, "--json").document["instants"]
+    newest = [row for row in active if row["action"] in COMMIT_ACTIONS][-1]
+    shown = hudictl("show", table, newest["requested_time"], "--json").document["metadata"]
+    stats = [stat for stats in shown["partitionToWriteStats"].values() for stat in stats]
+    assert newest["rows"] == sum(stat["numWrites"] + stat["numDeletes"] for stat in stats)
+    (file,) = table.rglob(f"{newest['requested_time']}*.{newest['action']}")
+    file.write_bytes(b"{")
+    damaged = hudictl("timeline", table, "--json").document["instants"]
+    assert [row["rows"] is None for row in damaged].count(True) > [row["rows"] is None for row in active].count(True)
+    assert len(damaged) == len(active)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_show_takes_the_beginning_of_one_instant_alone(golden: Golden, version: str) -> None:
+    table = golden(version, "archived_timeline_mor").table
+    times = sorted(
+        {row["requested_time"] for row in hudictl("timeline", table, "--json", "--archived").document["instants"]}
+    )
+    for whole in (times[0], times[-1]):
+        beginning = next(whole[:size] for size in range(1, 18) if sum(t.startswith(whole[:size]) for t in times) == 1)
+        assert hudictl("show", table, beginning, "--json").document["instant"] == whole
+    several = hudictl("show", table, times[0][:4], "--json")
+    assert (several.code, times[0] in several.error["message"]) == (2, True)
+    assert "more digits" in several.error["remedy"]
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_that(tmp_path: Path) -> None:
+    gone, other = hudictl("timeline", tmp_path / "gone", "--json"), tmp_path / "other"
+    other.mkdir()
+    (other / "file").write_text("")
+    assert (gone.code, "the folder does not exist" in gone.error["message"]) == (2, True)
+    assert "the file is missing" in hudictl("timeline", other, "--json").error["message"]
 
 
 def test_show_refuses_an_instant_that_is_not_there(golden: Golden) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +43,29 @@ def test_columns_are_chosen(golden: Golden, tmp_path: Path) -> None:
     table, target = golden("6", "mor_compaction_requested").table, tmp_path / "rows.parquet"
     assert hudictl("read", table, "--columns", "_hoodie_record_key, name", "--output", target).code == 0
     assert pq.read_schema(target).names == ["_hoodie_record_key", "name"]
+
+
+def test_the_first_rows_are_printed(golden: Golden) -> None:
+    table = golden("9", "types_mor").table
+    whole = hudictl("read", table, "--limit", "1000", "--json").document
+    assert whole["rows"] == len(whole["data"]) > 3
+    three = hudictl("read", table, "--limit", "3", "--json").document
+    assert (three["rows"], three["data"]) == (3, whole["data"][:3])
+    printed = hudictl("read", table, "--limit", "3", "--format", "json")
+    assert (printed.code, json.loads(printed.out)) == (0, three["data"])
+    rows = list(csv.DictReader(hudictl("read", table, "--limit", "3", "--format", "csv").out.splitlines()))
+    assert [row["_hoodie_record_key"] for row in rows] == [row["_hoodie_record_key"] for row in three["data"]]
+    assert list(rows[0]) == list(three["data"][0])
+    shown = hudictl("read", table, "--limit", "3", "--columns", "id").out.splitlines()
+    assert [line.split() for line in shown] == [["id"], *([str(row["id"])] for row in three["data"])]
+    assert "_hoodie" not in hudictl("read", table, "--limit", "3").out
+
+
+def test_read_wants_a_file_or_a_limit(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    for more in ((), ("--limit", "1", "--output", tmp_path / "f.parquet")):
+        done = hudictl("read", table, *more, "--json")
+        assert (done.code, "--limit" in done.error["remedy"]) == (2, True)
 
 
 @pytest.mark.parametrize("columns", ["", "name,", "name,name", "no_such_column"])

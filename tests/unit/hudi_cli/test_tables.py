@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import pytest
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table
+from rich.text import Text
 
-from hudi_cli.tables import WIDE, file_table, instant_table, run_table
+from hudi_cli.tables import WIDE, file_table, instant_table, run_table, wrapped_rows
 from hudi_core.engine.protocol import Json
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
@@ -69,28 +71,57 @@ def test_file_slices(document: Callable[..., Json], width: int) -> None:
 
 
 def test_instants(document: Callable[..., Json]) -> None:
+    """Commits with their operation, rows and size."""
     instants = document("timeline")["instants"]
-    lines = printed(instant_table("t", instants))
-    seen = cells(lines, 4, 0)
-    assert seen == [
-        [item["requested_time"], item["completion_time"], item["action"], item["state"]] for item in instants
+    title, _, *lines = printed(instant_table("t", instants))
+    assert title.strip() == f"t: {len(instants)} instants"
+    assert [line.split() for line in lines] == [
+        [
+            item["requested_time"],
+            item["completion_time"],
+            item["action"],
+            *(
+                (item["operation"].lower(), f"{item['rows']:,}", *decimal(item["bytes"]).split())
+                if item["operation"]
+                else ()
+            ),
+        ]
+        for item in instants
     ]
+    assert any(item["rows"] for item in instants)
 
 
 @pytest.mark.parametrize("completed", [True, False], ids=["layout 2", "layout 1"])
-def test_instants_fit_80_columns_each_in_one_line(document: Callable[..., Json], completed: bool) -> None:
-    """Whatever the action: these two have the longest names."""
-    known = document("timeline")["instants"]
-    time = known[0]["requested_time"]
-    longest = {"requested_time": time, "completion_time": time, "action": Action.REPLACE_COMMIT, "state": "completed"}
-    rows = [*known, longest, {**longest, "action": Action.LOG_COMPACTION}]
-    if not completed:
-        rows = [{**row, "completion_time": None} for row in rows]
-    lines = printed(instant_table("t", rows), 80)
+def test_instants_fit_80_columns_and_are_not_cut(document: Callable[..., Json], completed: bool) -> None:
+    """Whatever the action and the operation: these have the longest names."""
+    time = document("timeline")["instants"][0]["requested_time"]
+    row = {"requested_time": time, "completion_time": time if completed else None, "state": "completed"}
+    none = {"operation": None, "rows": None, "bytes": None}
+    written = {"operation": "INSERT_OVERWRITE_TABLE", "rows": 1234567, "bytes": 123_456_789}
+    lines = printed(
+        instant_table(
+            "t", [{**row, "action": Action.REPLACE_COMMIT, **written}, {**row, "action": Action.LOG_COMPACTION, **none}]
+        ),
+        80,
+    )
     assert max(len(line.rstrip()) for line in lines) <= 80
-    shown = [[part.strip() for part in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
-    names = ("requested_time", *(("completion_time",) if completed else ()), "action", "state")
-    assert shown == [[row[name] for name in names] for row in rows]
+    words = " ".join(lines).split()
+    longest = {time, Action.REPLACE_COMMIT, Action.LOG_COMPACTION, "insert", "overwrite", "table", "1,234,567", "123.5"}
+    assert longest <= set(words)
+    assert ("completed" in words, "state" in words) == (True, not completed)
+
+
+def test_wrapped_rows_keep_words_whole() -> None:
+    """A word that is longer than the column is for copying."""
+    path = "p/" + "x" * 40
+    lines = list(wrapped_rows([("one", "1", f"the file {path} is not there"), ("three", "22", "short [bold]")], 40))
+    assert [Text.from_markup(line).plain for line in lines] == [
+        "one    1   the file",
+        f"           {path}",
+        "           is not there",
+        "three  22  short [bold]",
+    ]
+    assert list(wrapped_rows([], 40)) == []
 
 
 def test_what_a_run_did() -> None:
@@ -110,7 +141,9 @@ def test_what_a_run_did() -> None:
 
 
 def test_one_is_no_plural() -> None:
-    row = {"requested_time": "1", "completion_time": None, "action": "clean", "state": "completed"}
+    row = {"requested_time": "1", "completion_time": None, "action": "clean", "state": "completed"} | dict.fromkeys(
+        ("operation", "rows", "bytes")
+    )
     assert [str(instant_table("t", [row] * count).title) for count in (0, 1, 2)] == [
         "t: 0 instants",
         "t: 1 instant",
