@@ -12,11 +12,11 @@ from hudi_core.config.transaction_config import (
     CONFLICT_STRATEGY,
     EARLY_DETECTION,
     FILE_GROUP_LOCKS,
-    HeartbeatConfig,
     Strategy,
 )
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
@@ -24,7 +24,6 @@ from hudi_core.transaction.commit import Precondition
 from hudi_core.transaction.concurrent_operations import ConflictCheck, check_markers
 from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
 from hudi_core.transaction.file_group_locks import FileGroupLocks
-from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 
 def conflict_checks(
@@ -76,4 +75,4 @@ def file_group_locks(
 
 
 def _live_writers(context: TableContext) -> frozenset[str]:
-    return read_heartbeats(context.storage, HeartbeatConfig.of(context.options)).live()
+    return heartbeats_of(context, context.active.load(), read_only=False).live()

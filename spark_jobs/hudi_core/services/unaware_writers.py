@@ -46,7 +46,7 @@ def failed_eager_write(context: TableContext, timeline: Timeline, action: str) -
     pending = list(pending_ingestion(context.active, timeline))
     if not pending or FAILED_WRITES_POLICY.is_set(context.options):
         return next(iter(pending), None)
-    beating = heartbeats_of(context, read_only=True).last
+    beating = heartbeats_of(context, timeline, read_only=True).last
     return next((item for item in pending if item.requested_time not in beating), None)
 
 
@@ -83,7 +83,7 @@ def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tu
     pending = list(pending_ingestion(context.active, timeline))
     if pending:
         changed = context.active.modified()
-        heartbeats = heartbeats_of(context, read_only=True, silent=silent_seconds(context.options))
+        heartbeats = heartbeats_of(context, timeline, read_only=True, silent=silent_seconds(context.options))
         yield from ((item, changed) for item in pending if may_be_alive(item, context.active, changed, heartbeats))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
@@ -63,6 +63,10 @@ class Heartbeats:
     tolerance_seconds: float
     silent_seconds: float = 0.0
     """Seconds without heartbeat and change after which a write counts as failed; never less than the tolerance."""
+    ours: Mapping[str, bool] = field(default_factory=dict)
+    """The pending overwrites of this engine, each with whether its owner is dead (own_writes.py): whatever the
+    heartbeats say, which a dead owner leaves.
+    """
 
     def age(self, instant: str) -> float | None:
         """Seconds since the instant's last heartbeat; None when it has none."""
@@ -71,6 +75,8 @@ class Heartbeats:
 
     def is_expired(self, instant: str) -> bool:
         """Whether its writer counts as dead, as one without a heartbeat does (HoodieHeartbeatUtils)."""
+        if instant in self.ours:
+            return self.ours[instant]
         age = self.age(instant)
         return age is None or age > self.tolerance_seconds
 
@@ -181,6 +187,7 @@ def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, fl
     last = changed.get(active.path_of(instant))
     return (
         instant.requested_time not in heartbeats.last
+        and instant.requested_time not in heartbeats.ours
         and last is not None
         and heartbeats.now - last <= max(heartbeats.tolerance_seconds, heartbeats.silent_seconds)
         and not came_with_a_copy(active.path(instant.requested_time, instant.pending_action, State.REQUESTED), changed)

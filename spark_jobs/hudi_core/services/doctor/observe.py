@@ -42,6 +42,7 @@ from hudi_core.timeline.layout import naming_for
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.locks.unlocked_writers import read_signs
+from hudi_core.transaction.own_writes import with_own_writes
 from hudi_core.transaction.owner_liveness import is_live
 from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers, read_heartbeats
 
@@ -64,6 +65,7 @@ def observe(
     moment = now()
     timeline, modified = context.active.load(), context.active.modified()
     heartbeats = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=now)
+    heartbeats = with_own_writes(heartbeats, context.storage, context.active, timeline)
     mode = CONCURRENCY_MODE.name
     recorded = {mode: context.config.raw[mode]} if mode in context.config.raw else {}
     scheme = scheme_of(context.uri)

@@ -112,7 +112,7 @@ def writer_beside(context: TableContext, timeline: Timeline, instant: str) -> In
     if not pending:
         return None
     changed = context.active.modified()
-    heartbeats = heartbeats_of(context, read_only=True, silent=silent_seconds(context.options))
+    heartbeats = heartbeats_of(context, timeline, read_only=True, silent=silent_seconds(context.options))
     return next((item for item in pending if may_be_alive(item, context.active, changed, heartbeats)), None)
 
 

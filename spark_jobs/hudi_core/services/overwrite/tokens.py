@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.actions.overwrite import TOKEN_KEY, requested_token
+from hudi_core.timeline.actions.overwrite import TOKEN_KEY, requested_extra
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, is_decided
@@ -75,4 +75,5 @@ def what_comes_first(context: TableContext, token: str | None) -> str:
 
 def _requested_token(context: TableContext, item: Instant) -> str | None:
     path = context.active.path(item.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    return requested_token(context.active.read_requested(item.requested_time, Action.REPLACE_COMMIT), path=path)
+    data = context.active.read_requested(item.requested_time, Action.REPLACE_COMMIT)
+    return requested_extra(data, path=path).get(TOKEN_KEY)

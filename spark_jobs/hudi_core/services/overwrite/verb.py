@@ -26,6 +26,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.claim_file import current_claim
+from hudi_core.transaction.own_writes import process_of
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -169,16 +170,17 @@ def _overwrite(
 def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bool = False) -> list[RollbackResult]:
     """As a writer of Hudi does before each write (BaseHoodieWriteClient.startCommit). An EAGER one would fail behind
     this commit with a failed write of its own before it (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    Beside writers that are not, only what is left of overwrites of ours, this one's earlier attempt among them.
     """
     timeline = context.active.load()
     pending = timeline.pending()
-    if not may_be_eager(context) or not pending.instants or pending.of_actions(Action.RESTORE).instants:
+    if not pending.instants or pending.of_actions(Action.RESTORE).instants:
         return []  # a restore finishes its own rollbacks, and no write is requested beside it (undoing)
     try:
         pending_rollbacks(context.active, timeline)
     except CorruptFileError:  # a plan that may still be written, which nothing is requested beside (undoing)
         return []
-    results = clean_failed_writes(context, owner, dry_run=dry_run)
+    results = clean_failed_writes(context, owner, only_ours=not may_be_eager(context), dry_run=dry_run)
     for result in results:
         log.info("%s", result.outcome)
     return results
@@ -207,7 +209,11 @@ def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, own
     """The new instant; None where another run has requested one with the token meanwhile."""
     release = context.config.features.conflict_release
     content = encode_requested_overwrite(
-        work.operation, token=work.token, layout=context.active.layout, names_deletes=release == "1.2"
+        work.operation,
+        token=work.token,
+        layout=context.active.layout,
+        names_deletes=release == "1.2",
+        process=process_of(owner),
     )
     with context.lock(owner) as lock:
         timeline = context.active.load()

@@ -119,7 +119,7 @@ def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
         timeline = context.active.load()
         candidates = RestoreCandidates(context, timeline)
         going = candidates.after(candidates.check(instant))
-        _refuse_live_writers(context, going)
+        _refuse_live_writers(context, timeline, going)
         if not going:
             return None
         restore_instant = context.new_instant(timeline)
@@ -129,7 +129,7 @@ def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
         return restore_instant
 
 
-def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
+def _refuse_live_writers(context: TableContext, timeline: Timeline, going: list[Instant]) -> None:
     """An instant that this engine claimed is checked by its claim, which is taken over at its rollback."""
     pending = [
         item.requested_time
@@ -138,7 +138,7 @@ def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
     ]
     if not pending:
         return
-    live = heartbeats_of(context, read_only=True).live().intersection(pending)
+    live = heartbeats_of(context, timeline, read_only=True).live().intersection(pending)
     if live:
         raise ConflictError(
             f"a writer is at work on instant {min(live)}",

@@ -14,6 +14,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_restore_plan, restored_instants, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
+from hudi_core.transaction.own_writes import with_own_writes
 from hudi_core.transaction.writer_heartbeats import (
     FailedWrites,
     Heartbeats,
@@ -84,7 +85,7 @@ def dead_rollbacks(
     if not foreign:
         return [*pending]
     # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
-    heartbeats = heartbeats_of(context, read_only=dry_run, silent=60.0 * SILENT_MINUTES.read(context.options))
+    heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=60.0 * SILENT_MINUTES.read(context.options))
     changed = context.active.modified()
     alive = {
         time
@@ -105,7 +106,7 @@ def failed_writes(
     not among them (dead_rollbacks).
     """
     policy = FailedWrites.EAGER if eager else failed_writes_policy(context.options)
-    heartbeats = heartbeats_of(context, read_only=dry_run, silent=silent_seconds(context.options))
+    heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=silent_seconds(context.options))
     if policy is not FailedWrites.EAGER:
         warn_of_eager_writers(context.active, timeline, heartbeats)
     dead = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
@@ -139,14 +140,23 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
     )
 
 
-def heartbeats_of(context: TableContext, *, read_only: bool, silent: float = 0.0) -> Heartbeats:
-    """The writers' heartbeats; `read_only`, as in a dry run: without the file by which the storage's clock is read."""
-    return read_heartbeats(
+def dead_own_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[Instant]:
+    """The pending overwrites of this engine whose owner is dead, newest first: they failed by any policy."""
+    ours = heartbeats_of(context, timeline, read_only=dry_run).ours
+    return [item for item in reversed(timeline.pending().instants) if ours.get(item.requested_time)]
+
+
+def heartbeats_of(context: TableContext, timeline: Timeline, *, read_only: bool, silent: float = 0.0) -> Heartbeats:
+    """The writers' heartbeats, and who lives of the owners of our own pending writes on `timeline`; `read_only`, as in
+    a dry run: without the file by which the storage's clock is read.
+    """
+    heartbeats = read_heartbeats(
         context.storage,
         HeartbeatConfig.of(context.options),
         now=time.time if read_only else None,
         silent_seconds=silent,
     )
+    return with_own_writes(heartbeats, context.storage, context.active, timeline)
 
 
 def _is_ours(context: TableContext, rollback: str) -> bool:

@@ -10,7 +10,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.checks import refuse_live_writer
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
-from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
+from hudi_core.services.rollback.failed_writes import dead_own_writes, dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.files_to_undo import sizes_of
 from hudi_core.services.rollback.job import keeps_plan, run_rollback
 from hudi_core.services.rollback.planner import (
@@ -55,21 +55,25 @@ class RollbackResult:
 
 
 def clean_failed_writes(
-    context: TableContext, owner: Owner, *, eager: bool = False, dry_run: bool = False
+    context: TableContext, owner: Owner, *, eager: bool = False, only_ours: bool = False, dry_run: bool = False
 ) -> list[RollbackResult]:
     """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first; results in that
     order.
 
     A write failed when its heartbeat expired, or by the table's policy (`hoodie.cleaner.policy.failed.writes`). `eager`
-    takes all pending writes for failed: correct only without other writers. One that completes meanwhile is kept; its
-    result has a reason. With `dry_run` nothing is written. Errors as services.rollback.verb.rollback; rollbacks
-    completed before an error remain.
+    takes all pending writes for failed: correct only without other writers; `only_ours` takes those of this engine
+    alone. One that completes meanwhile is kept; its result has a reason. With `dry_run` nothing is written. Errors as
+    services.rollback.verb.rollback; rollbacks completed before an error remain.
     """
     timeline = context.active.load()
     pending = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
     done = {result.target for result in results}
-    failed = failed_writes(context, context.active.load(), eager=eager, dry_run=dry_run)
+    timeline = context.active.load()
+    if only_ours:
+        failed = dead_own_writes(context, timeline, dry_run=dry_run)
+    else:
+        failed = failed_writes(context, timeline, eager=eager, dry_run=dry_run)
     times = [instant.requested_time for instant in failed if instant.requested_time not in done]
     return results + [rollback(context, time, owner, dry_run=dry_run, unless_completed=True) for time in times]
 

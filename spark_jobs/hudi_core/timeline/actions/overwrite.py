@@ -20,16 +20,18 @@ TOKEN_KEY: Final = "airflow_hudi.token"
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 
 
-def encode_requested_overwrite(operation: str, *, token: str | None, layout: int, names_deletes: bool) -> bytes:
+def encode_requested_overwrite(
+    operation: str, *, token: str | None, layout: int, names_deletes: bool, process: Mapping[str, str] | None = None
+) -> bytes:
     """The requested file: all null, in the schema of Hudi 0.15 (layout 1) or of 1.x; with `names_deletes` that of a
-    delete_partition has its name, as of Hudi 1.2. A token is what no Hudi writes.
+    delete_partition has its name, as of Hudi 1.2. A token, and the `process` (transaction.own_writes), no Hudi writes.
     """
     named = names_deletes and operation == Operation.DELETE_PARTITION
-    extra = None if token is None and not named else {} if token is None else {TOKEN_KEY: token}
+    extra = {**({} if token is None else {TOKEN_KEY: token}), **(process or {})}
     requested = {
         "operationType": operation if named else None,
         "clusteringPlan": None,
-        "extraMetadata": extra,
+        "extraMetadata": extra if extra or named else None,
         "version": 1 if named else None,
     }
     if layout == 1:
@@ -43,9 +45,9 @@ def encode_inflight_overwrite(operation: str, rows: Mapping[str, int], *, layout
     return encode_inflight(operation, profile, layout=layout)
 
 
-def requested_token(data: bytes, *, path: str) -> str | None:
-    """The token of a requested replacecommit; None where it has none. Raises CorruptFileError naming `path`."""
+def requested_extra(data: bytes, *, path: str) -> Mapping[str, str]:
+    """The extra metadata of a requested replacecommit. Raises CorruptFileError naming `path`."""
     if not data:
-        return None
+        return {}
     raw = decode_record(data, "operationType", "requested replacecommit", path=path)
-    return text_map(raw, "extraMetadata", path=path).get(TOKEN_KEY)
+    return text_map(raw, "extraMetadata", path=path)

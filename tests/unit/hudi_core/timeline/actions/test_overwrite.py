@@ -9,9 +9,10 @@ from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.actions.overwrite import (
+    TOKEN_KEY,
     encode_inflight_overwrite,
     encode_requested_overwrite,
-    requested_token,
+    requested_extra,
 )
 
 
@@ -21,16 +22,16 @@ def test_a_token_is_read_back_and_makes_no_clustering(layout: int, names_deletes
     for operation in (Operation.INSERT_OVERWRITE, Operation.DELETE_PARTITION):
         for token in (None, "dag/2024-01-01"):
             data = encode_requested_overwrite(operation, token=token, layout=layout, names_deletes=names_deletes)
-            assert requested_token(data, path="T") == token
+            assert requested_extra(data, path="T").get(TOKEN_KEY) == token
             assert decode_clustering_plan(data, path="T") is None
             is_named = names_deletes and operation == Operation.DELETE_PARTITION
             assert decode_any(data, path="T")["operationType"] == (operation if is_named else None)
 
 
 def test_an_empty_file_has_no_token_and_others_are_refused() -> None:
-    assert requested_token(b"", path="T") is None
+    assert requested_extra(b"", path="T") == {}
     with pytest.raises(CorruptFileError, match=r"T\.requested"):
-        requested_token(b"garbage", path="T.requested")
+        requested_extra(b"garbage", path="T.requested")
 
 
 @pytest.mark.parametrize("layout", [1, 2])
