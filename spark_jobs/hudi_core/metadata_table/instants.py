@@ -76,6 +76,17 @@ def is_initialization(instant: str) -> bool:
     return is_solo(instant) or _initializes(_suffix(instant))
 
 
+def initialized_by_downgrade(initialization: str, compaction: str) -> bool:
+    """Whether the index that was initialized under an instant of version 6 began after a compaction of the metadata
+    table, although the compaction's instant is later.
+
+    A downgrade compacts the metadata table at an instant of its own, drops indexes that version 6 does not know in this
+    form, and the writer begins them again under the latest instant of the data table and a suffix. In version 6 itself
+    every compaction has a suffix, and sorts behind the indexes that it compacts.
+    """
+    return _initializes(_suffix(initialization)) and compaction == data_instant(compaction)
+
+
 def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:
     """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime). `data` and
     `metadata_timeline` are the timelines of the data table and of the metadata table.

@@ -248,12 +248,22 @@ def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> 
 def _base(storage: Storage, info: FileInfo | None) -> Iterator[Records]:
     if info is None:
         return
+    hfile = _hfile(storage, info)
+    schema = hfile.schema() or schema_text()
+    yield Records(hfile, MetadataCodec(schema, path=info.path), schema, info.path, unique=True)
+
+
+def check_base_file(storage: Storage, info: FileInfo) -> None:
+    """Raises CorruptFileError for a base file without the end of an HFile, as one that was cut. One request."""
+    with rebuild_as_remedy():
+        _ = _hfile(storage, info).trailer
+
+
+def _hfile(storage: Storage, info: FileInfo) -> HFileReader:
     path = info.path
-    hfile = HFileReader(
+    return HFileReader(
         lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path, storage.limits
     )
-    schema = hfile.schema() or schema_text()
-    yield Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True)
 
 
 def _logs(blocks: Iterable[LiveBlock], limits: SizeLimits) -> Iterator[Source]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.instants import is_early
+from hudi_core.metadata_table.instants import initialized_by_downgrade, is_early
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
 from hudi_core.metadata_table.read.missing_files import DAMAGED
 from hudi_core.model.names import LogFileName, parse_data_file
@@ -124,11 +124,12 @@ class _Needed:
 
     def __init__(self, slices: Iterable[MergedSlice], timeline: Timeline) -> None:
         self._bases: dict[str, str] = {}
+        self._initialized: dict[str, str] = {}
         self._starts: dict[str, set[str]] = {}
         compactions = timeline.pending().of_actions(Action.COMPACTION).requested_times
         for item in slices:
             names = (parse_data_file(info.name) for info in item.logs)
-            self._bases[item.file_id] = item.base_instant
+            self._bases[item.file_id], self._initialized[item.file_id] = item.base_instant, _start(item)
             self._starts[item.file_id] = {item.base_instant, *compactions} | {
                 name.instant for name in names if name is not None
             }
@@ -136,11 +137,13 @@ class _Needed:
     def has(self, stat: WrittenFile) -> bool:
         """Of a log file, whether its base instant is one of the slice; of a base file, whether it is a newer one.
 
-        A group without any file may be of an index that was dropped.
+        A group without any file may be of an index that was dropped. One that a downgrade began again does not have the
+        files of before.
         """
         name = parse_data_file(_name(stat))
         if name is None or name.file_id not in self._bases:
             return False
         if isinstance(name, LogFileName):
             return name.instant in self._starts[name.file_id]
-        return name.instant > self._bases[name.file_id]
+        is_newer = name.instant > self._bases[name.file_id]
+        return is_newer and not initialized_by_downgrade(self._initialized[name.file_id], name.instant)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Generic, Literal, TypeVar
 
+from hudi_core.errors import FormatError
 from hudi_core.timeline.instant import Instant
 
 Severity = Literal["error", "warning", "info"]
@@ -29,10 +30,10 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def named_files(paths: Sequence[str], count: int) -> str:
-    """`count` files for people, the first of `paths` by name."""
+def named_files(paths: Sequence[str], count: int, kind: str = "file") -> str:
+    """`count` files, or others of a `kind`, for people, the first of `paths` by name."""
     more = "" if count <= _SHOWN else f" and {count - _SHOWN} more"
-    return f"{count} file{'' if count == 1 else 's'} ({', '.join(paths[:_SHOWN])}{more})"
+    return f"{count} {kind}{'' if count == 1 else 's'} ({', '.join(paths[:_SHOWN])}{more})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +232,12 @@ class IndexObservations:
     """`narrow` are data partitions whose recorded ranges lack values, by index, `incomplete` secondary indexes that
     lack rows of a commit on the timeline, `unproven` those of which this is unknown. `doubtful_keys`: the record index
     may lack keys. `unrecorded` are completed writes that the metadata table lacks, `empty` listed indexes without
-    files.
-    `problem`: no check.
+    files, `damaged` those with a damaged one. `problem`: no check.
     """
 
     unrecorded: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
+    damaged: Mapping[str, FormatError] = field(default_factory=dict)
     narrow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     incomplete: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
@@ -295,6 +296,7 @@ class Observations:
     logs: LogObservations = field(default_factory=LogObservations)
     copied: Counted[tuple[str, str]] = field(default_factory=Counted)
     """Base files whose rows name a file of another file group, with that name."""
+    shared_buckets: Counted[str] = field(default_factory=Counted)
     indexes: IndexObservations = IndexObservations()
     compression: CompressionObservations = CompressionObservations()
     executors: ExecutorObservations | None = None

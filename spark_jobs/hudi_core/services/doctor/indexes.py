@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
@@ -15,7 +17,9 @@ from hudi_core.errors import (
     UnsupportedError,
 )
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX
+from hudi_core.metadata_table.read.group_reader import check_base_file
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.write.partition_ranges import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.services.context import TableContext
@@ -25,6 +29,7 @@ from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.timeline.timeline import Timeline
 
 _SHOWN: Final = 5
+_THREADS: Final = 16
 
 
 def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> IndexObservations:
@@ -41,6 +46,9 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
         unrecorded = tuple(item.requested_time for item in metadata.unrecorded_writes())
         listed = sorted(metadata.partition_types - {FILES_PARTITION})
         empty = tuple(name for name in listed if not metadata.has_index(name))
+        damaged = _damaged(context, timeline, set(listed).difference(empty)) if ranges else {}
+        if damaged:
+            return IndexObservations(empty=empty, unrecorded=unrecorded, damaged=damaged)
         doubts = dict(doubts_of(metadata))
         found = IndexObservations(
             empty=empty,
@@ -53,6 +61,23 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
     except (FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError, ConflictError) as error:
         return IndexObservations(problem=str(error))
     return found if context.active.load() == timeline else IndexObservations()
+
+
+def _damaged(context: TableContext, timeline: Timeline, names: Collection[str]) -> dict[str, FormatError]:
+    """By index, the first of its files that is gone, shorter than the metadata table's commits say, or without the end
+    of an HFile. One request for each base file.
+    """
+    snapshot = MetadataTableSnapshot(context.storage, context.config, timeline)
+    found: dict[str, FormatError] = {}
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="index-files") as pool:
+        for name in sorted(names):
+            try:
+                bases = (item.base_file for item in snapshot.checked_slices(name))
+                check = partial(check_base_file, context.storage)
+                list(pool.map(check, [info for info in bases if info is not None]))
+            except FormatError as error:
+                found[name] = error
+    return found
 
 
 def _narrow(context: TableContext, timeline: Timeline, metadata: MetadataTable) -> dict[str, tuple[str, ...]]:
@@ -90,6 +115,15 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             "that has an index to begin while an operation is pending leaves it so",
             f"hudictl metadata update {uri}",
             instant=found.unrecorded[0],
+        )
+    for name, error in found.damaged.items():
+        yield Finding(
+            "index_damaged",
+            "error",
+            f"{name} has a damaged file: {error.message}; queries and writes that use the index fail, Hudi's and ours",
+            f"while no writer is at work: hudictl metadata drop {uri} --partition {name}; then: "
+            f"hudictl metadata create {uri} --partition {name}",
+            path=error.path,
         )
     for name in found.empty:
         yield Finding(

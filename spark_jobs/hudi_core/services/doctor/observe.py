@@ -14,6 +14,7 @@ from hudi_core.metadata_table.write.drop import is_drop_unfinished
 from hudi_core.model.partition import join
 from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.buckets import find_shared_buckets
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.compression import read_compression
 from hudi_core.services.doctor.copied_files import find_copied_files
@@ -91,6 +92,7 @@ def observe(
         listings=compare_listings(context, timeline) if files else ListingObservations(),
         logs=find_damaged_logs(context, timeline) if files else LogObservations(),
         copied=find_copied_files(context, timeline) if files else Counted(),
+        shared_buckets=find_shared_buckets(context, timeline) if files else Counted(),
         indexes=read_indexes(context, timeline, ranges=files),
         compression=compression,
         executors=executors,

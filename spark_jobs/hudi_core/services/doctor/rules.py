@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from hudi_core.services.doctor.buckets import shared_buckets
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.compression import codec_saving
 from hudi_core.services.doctor.copied_files import copied_files
@@ -156,6 +157,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     listings,
     damaged_logs,
     copied_files,
+    shared_buckets,
     indexes,
     strange_names,
     stalled_instants,

@@ -102,6 +102,19 @@ def test_a_file_of_layout_1_that_is_gone(gone: str) -> None:
     assert caught.value.path == f"{FOLDER}/{gone}"
 
 
+def test_an_index_that_a_downgrade_began_again_in_layout_1() -> None:
+    """Behind a compaction of version 9, under an earlier instant. A compaction of version 6 counts as ever."""
+    first_instant, later, newest = f"{T1}010", T2, f"{T3}001"
+    first, compacted = BASE.replace(T1, first_instant), BASE.replace(T1, later)
+    commits = [done(first_instant), done(later, Action.COMMIT)]
+    written = {first_instant: {first: 50}, later: {compacted: 90}, newest: {BASE.replace(T1, newest): 70}}
+    assert check({first: 50}, commits, written) == [first_instant, later]
+    with pytest.raises(CorruptFileError, match=f"{newest} wrote this file with 70 bytes, but it is not there"):
+        check({first: 50}, [*commits, done(newest, Action.COMMIT)], written)
+    with pytest.raises(CorruptFileError, match=f"{later} wrote this file with 90 bytes, but it is not there"):
+        check({BASE: 50}, [done(T1), done(later, Action.COMMIT)], {T1: {BASE: 50}, **written})
+
+
 def test_a_group_without_files_may_be_of_an_index_that_was_dropped() -> None:
     assert check({}, [done(T1)], {T1: {BASE: 50}}) == []
     other = "g-0_0-0-0_20260101000000001.hfile"

@@ -17,6 +17,7 @@ from tests.support.damaged_tables import UTC, DamagedTable, changed
 from tests.support.golden_archives import archive_these
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 from tests.support.stale_indexes import INDEX, StaleTable
 from tests.unit.hudi_core.services.doctor.test_examine import findings
 from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
@@ -98,6 +99,27 @@ def test_what_cannot_be_compared_is_said() -> None:
     narrow, unproven = indexes(replace(HEALTHY, indexes=many))
     assert "7 partition(s) (a, b, c, d, e …)" in narrow.what
     assert INDEX in unproven.what
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+@pytest.mark.parametrize("damage", [lambda data: data[:-100], lambda data: data[:-8192] + bytes(8192)])
+def test_a_cut_base_file_of_an_index_is_found_and_the_fix_mends_it(
+    golden: Callable[[str, str], GoldenCase], folder: str, damage: Callable[[bytes], bytes]
+) -> None:
+    """Cut, or with zeros at its end as a file system leaves a page that it did not write."""
+    table = golden(folder, "mdt_all_mor_compacted").table
+    assert [item for item in findings(table) if item.rule == "index_damaged"] == []
+    victim = max((table / ".hoodie/metadata/record_index").glob("*.hfile"), key=lambda path: path.name.split("_")[-1])
+    victim.write_bytes(damage(victim.read_bytes()))
+    (found,) = [item for item in findings(table) if item.severity == "error"]
+    assert (found.rule, found.path) == ("index_damaged", str(victim.relative_to(table)))
+    assert found.what.startswith("record_index has a damaged file: ")
+    for command in ("drop", "create"):
+        arguments = ["metadata", command, str(table), "--partition", "record_index"]
+        assert " ".join(arguments) in found.fix
+        assert hudictl(*arguments).code == 0
+    assert [item for item in findings(table) if item.severity == "error"] == []
+    assert hudictl("metadata", "validate", table).code == 0
 
 
 @pytest.mark.parametrize("folder", ["6", "8", "9"])
