@@ -1,4 +1,6 @@
-"""Columns by dotted name, in a schema and in a batch. Which of them have statistics says statistics_columns."""
+"""Columns by dotted name, in a schema and in a batch, in any case (model.column_names). Which of them have statistics
+says statistics_columns.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from hudi_core.model.column_names import alike
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
@@ -34,18 +38,28 @@ def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
     """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes
     first.
     """
-    # Not `schema.names`, which lists them all: a table may have 10,000 columns.
-    at = schema.get_field_index(name)
-    if at >= 0:
-        return (schema.field(at),)
-    head, *rest = name.split(".")
-    at = schema.get_field_index(head)
-    if at < 0:
-        return None
-    path = [schema.field(at)]
-    for step in rest:
-        data_type = path[-1].type
-        if not pa.types.is_struct(data_type) or data_type.get_field_index(step) < 0:
+    whole = _field(schema, name)
+    if whole is not None:
+        return (whole,)
+    path: list[pa.Field] = []
+    for step in name.split("."):
+        within = path[-1].type if path else schema
+        found = _field(within, step) if not path or pa.types.is_struct(within) else None
+        if found is None:
             return None
-        path.append(data_type.field(step))
+        path.append(found)
     return path
+
+
+def column_named(name: str, schema: pa.Schema) -> str:
+    """The dotted name as `schema` has it; `name` itself where it is not there, or there twice but for case."""
+    return ".".join(field.name for field in field_path(schema, name) or ()) or name
+
+
+def _field(within: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+    # The names are listed for one that is not there as it is written only: a table may have 10,000 columns.
+    at = within.get_field_index(name)
+    if at < 0:
+        same = alike((field.name for field in within), name)
+        at = within.get_field_index(same[0]) if len(same) == 1 else -1
+    return within.field(at) if at >= 0 else None

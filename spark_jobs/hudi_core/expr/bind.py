@@ -42,6 +42,7 @@ from hudi_core.expr.tree import (
     walk,
 )
 from hudi_core.expr.wall_time import zone_of
+from hudi_core.model.column_names import alike
 
 DIFFERENT: Final = "<!>"
 """The negation of <=>: not equal, and not both null."""
@@ -225,9 +226,8 @@ def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     fields = list(schema)
     for depth, name in enumerate(path):
         at = ".".join(path[: depth + 1])
-        same = [field for field in fields if field.name == name] or [
-            field for field in fields if field.name.lower() == name.lower()
-        ]
+        named = alike((field.name for field in fields), name)
+        same = [field for field in fields if field.name in named]
         if not same:
             known = ", ".join(field.name for field in fields) or "none"
             raise ConfigError(f"no column {at!r}", remedy=f"the {'columns' if depth == 0 else 'fields'} are {known}")

@@ -32,7 +32,7 @@ from hudi_core.filegroup.read.partition_values import (
 from hudi_core.index.slice_ranges import indexed_in_order_of
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.false_ranges import may_lack_values
-from hudi_core.model.names import PARTITION_PATH
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
@@ -64,19 +64,28 @@ def partition_ranges(
 
 
 def partition_statistics(
-    partitions: Sequence[str], metadata: MetadataTable, columns: Mapping[Column, pa.DataType]
+    partitions: Sequence[str], metadata: MetadataTable, columns: Mapping[Column, pa.DataType], key: str = RECORD_KEY
 ) -> dict[Operand, ColumnRange]:
     """The ranges of columns in each of `partitions`, as the metadata table has them.
 
     Bounds only: counts of whole partitions add up what merging took away. No bounds that may be merged with false ones
-    (metadata_table.records.false_ranges).
+    (metadata_table.records.false_ranges), and none of fewer values than there are of `key`, a column of every row:
+    files from before a change in the case of the column's name have theirs under the older name.
     """
     ranges: dict[Operand, ColumnRange] = {}
     names = {".".join(column.path): column for column in columns}
-    tables = metadata.partition_stats(indexed_columns(metadata, names)) if names else {}
-    for name, table in tables.items():
-        rows = {partition: row for row, partition in enumerate(table.column("partition").to_pylist())}
-        at = pa.array([rows.get(partition) for partition in partitions], pa.int64())
+    requested = indexed_columns(metadata, names)
+    tables = metadata.partition_stats(list(dict.fromkeys([*requested, key]))) if requested else {}
+    rows_of = {name: _rows_of(table) for name, table in tables.items()}
+    for name in requested:
+        table, rows = tables[name], rows_of[name]
+        at = pa.array(
+            [
+                rows[item][0] if item in rows and rows[item][1] >= rows_of[key].get(item, (0, 0))[1] else None
+                for item in partitions
+            ],
+            pa.int64(),
+        )
         lower, upper = (
             indexed_in_order_of(table.column(end).combine_chunks(), columns[names[name]]) for end in ("min", "max")
         )
@@ -88,6 +97,12 @@ def partition_statistics(
         lower, upper = (pc.if_else(whole, bounds, unknown) for bounds in (lower, upper))
         ranges[names[name]] = ColumnRange(lower, upper).take(at)
     return ranges
+
+
+def _rows_of(table: pa.Table) -> dict[str, tuple[int, int]]:
+    """Of each partition its row, and its number of values."""
+    pairs = zip(table.column("partition").to_pylist(), table.column("value_count").to_pylist(), strict=True)
+    return {partition: (row, count) for row, (partition, count) in enumerate(pairs)}
 
 
 def indexed_columns(metadata: MetadataTable, names: Iterable[str]) -> list[str]:

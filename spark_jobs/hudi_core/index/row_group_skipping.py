@@ -18,7 +18,7 @@ from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_foote
 from hudi_core.codec.parquet.calendar import hybrid_columns
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
-from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
+from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns, leaf_path
 from hudi_core.expr.bind import Bound, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
@@ -79,10 +79,10 @@ def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -
     hybrid = hybrid_columns(metadata, schema)
     ranges: dict[Operand, ColumnRange] = {}
     for column, kind in kinds.items():
-        number = leaves.get(column.path)
-        if number is None or column.path[0] in hybrid:
+        path = leaf_path(leaves, column.path)
+        if path is None or path[0] in hybrid:
             continue
-        chunks = chunk_ranges(metadata, number, _type_at(schema, column.path))
+        chunks = chunk_ranges(metadata, leaves[path], _type_at(schema, path))
         if chunks is None:
             continue
         lower, upper = in_order_of(chunks.minimum, kind), in_order_of(chunks.maximum, kind)

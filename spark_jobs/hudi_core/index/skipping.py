@@ -38,7 +38,7 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
-from hudi_core.model.names import FILE_NAME, FileGroupId
+from hudi_core.model.names import FILE_NAME, RECORD_KEY, FileGroupId
 from hudi_core.view.file_group import FileSlice
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ class SkippingPlan:
             and self._metadata.has_index(PARTITION_STATS)
             and not self._metadata.may_have_narrow_ranges
         ):
-            stats = partition_statistics(new, self._metadata, self._columns)
+            keys = (RECORD_KEY,) if self._config.populate_meta_fields else self._config.record_key_fields
+            stats = partition_statistics(new, self._metadata, self._columns, *keys[:1])
             by_stats = by_path & may_match(self._bound, {**ranges, **stats}, len(new))
         for partition, in_path, in_stats in zip(new, by_path, by_stats, strict=True):
             self._verdicts[partition] = _PARTITION_PATH if not in_path else None if in_stats else PARTITION_STATS

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.codec.column_paths import column_type
+from hudi_core.codec.column_paths import column_named, column_type
 from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -27,7 +27,9 @@ def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
     Raises ConfigError for an option that is no number, or when no column is left.
     """
     definition = next((table.definitions[name] for name in STATISTICS if name in table.definitions), None)
-    found = (definition.source_fields if definition is not None else ()) or chosen_columns(table)
+    defined = definition.source_fields if definition is not None else ()
+    # Readers look for a column by the name that it has now.
+    found = tuple(column_named(name, table.arrow_schema()) for name in defined) or chosen_columns(table)
     if not found:
         raise ConfigError(
             f"no column is left for the index column_stats: {STATISTICS_COLUMNS.name} names none that could be indexed"
@@ -46,10 +48,10 @@ def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
     version = table.version_of(COLUMN_STATS)
     listed = STATISTICS_COLUMNS.read(table.settings)
     if table.config.features.indexes_all_columns:
-        return listed or tuple(stored.names)
+        return tuple(column_named(name, stored) for name in listed) or tuple(stored.names)
     always = [name for name in _ALWAYS if table.config.populate_meta_fields]
     excluded = _ALWAYS if listed else (*META_FIELDS, OPERATION)
-    names = listed or stored.names
+    names = [column_named(name, stored) for name in listed] or stored.names
     chosen = [name for name in names if name not in excluded and is_indexable(column_type(stored, name), version)]
     most = len(listed) or STATISTICS_COLUMN_COUNT.read(table.settings)
     return tuple(dict.fromkeys([*always, *chosen[:most]]))

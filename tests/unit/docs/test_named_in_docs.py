@@ -32,6 +32,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.compact.schedule.inline",
     "hoodie.datasource.write.record.merger.strategy",
     "hoodie.datasource.write.row.writer.enable",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.index.async",
     "hoodie.optimized.log.blocks.scan.enable",

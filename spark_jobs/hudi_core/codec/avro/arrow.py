@@ -25,6 +25,7 @@ from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.model.column_names import places
 
 Route = Literal["auto", "polars", "fastavro"]
 _MAX_BYTES = (1 << 31) - 1
@@ -111,8 +112,8 @@ def decode_records(
         raise CorruptFileError(f"{len(body)} bytes cannot hold {count} records", path=path)
     if len(body) > _MAX_BYTES:
         raise UnsupportedError(f"log block of {len(body)} bytes; Hudi can write {_MAX_BYTES} at most", path=path)
-    names = set(reader_schema.names)
-    requested = [index for index, child in enumerate(record.fields) if child.name in names]
+    found = places([child.name for child in record.fields], reader_schema.names, path=path)
+    requested = sorted(index for index in found if index >= 0)
     for index in requested:
         logical_type(record.fields[index].type, path=path)
     physical = _read(body, count, record, requested, path, route)

@@ -1,8 +1,9 @@
 """Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution.
 
-Columns match by name, absent ones are null, types are widened. One thing is not in those rules: integers are narrowed
-where every value fits. A compaction that was planned before a column was widened, and run after it, writes the wide
-type; a restore to between the two keeps its files, and goes back to the narrow type. Hudi's reader takes them so.
+Columns match by name, absent ones are null, types are widened. Two things are not in those rules. Names match in any
+case (model.column_names). And integers are narrowed where every value fits: a compaction that was planned before a
+column was widened, and run after it, writes the wide type; a restore to between the two keeps its files, and goes back
+to the narrow type. Hudi's reader takes them so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.buffers import unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.model.column_names import places
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
@@ -27,12 +29,11 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
     """
     if batch.schema.equals(schema):
         return batch
-    have = {name: index for index, name in enumerate(batch.schema.names)}
     arrays = [
-        conform_array(batch.column(have[field.name]), field, path=path)
-        if field.name in have
+        conform_array(batch.column(at), field, path=path)
+        if at >= 0
         else _absent(field, batch.num_rows, field.name, path)
-        for field in schema
+        for field, at in zip(schema, places(batch.schema.names, schema.names, path=path), strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch.select([])
 
@@ -74,10 +75,10 @@ def _absent(field: pa.Field, count: int, at: str, path: str) -> pa.Array:
 
 def _struct(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
     children = []
-    for index in range(target.num_fields):
-        requested = target.field(index)
+    fields = [target.field(index) for index in range(target.num_fields)]
+    have = [array.type.field(index).name for index in range(array.type.num_fields)]
+    for requested, found in zip(fields, places(have, [field.name for field in fields], path=path), strict=True):
         name = f"{at}.{requested.name}"
-        found = array.type.get_field_index(requested.name)
         if found < 0:
             children.append(_absent(requested, len(array), name, path))
             continue

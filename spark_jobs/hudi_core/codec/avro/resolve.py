@@ -12,6 +12,7 @@ from typing import Any
 
 from hudi_core.codec.avro.bounds import MAX_DEPTH
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.model.column_names import check_distinct
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 MAX_FIXED_BYTES = 1 << 16
@@ -77,8 +78,8 @@ class AvroType:
 def resolve(schema: Any, *, path: str) -> AvroType:
     """The tree of a schema given as JSON.
 
-    Raises CorruptFileError when it is not an Avro schema and UnsupportedError when it refers to itself or nests deeper
-    than MAX_DEPTH; both name `path`.
+    Raises CorruptFileError when it is not an Avro schema and UnsupportedError when it refers to itself, nests deeper
+    than MAX_DEPTH or has two fields that differ in case alone; both name `path`.
     """
     return _Resolver(path).type_of(schema, "", 0)
 
@@ -161,6 +162,7 @@ class _Resolver:
         ]
         if len({child.name for child in made}) != len(made):
             raise self._bad(f"record {record!r} has two fields of one name")
+        check_distinct((child.name for child in made), path=self._path)
         return tuple(made)
 
     def _with_logical(self, plain: AvroType, schema: dict[str, Any]) -> AvroType:

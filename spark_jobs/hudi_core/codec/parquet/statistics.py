@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +43,15 @@ def leaf_columns(metadata: pq.FileMetaData) -> dict[tuple[str, ...], int]:
         for number, column in enumerate(columns)
         if column.max_repetition_level == 0
     }
+
+
+def leaf_path(leaves: Collection[tuple[str, ...]], path: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The one of the paths `leaves` that `path` is, in any case; None where it is not there, or twice but for case."""
+    if path in leaves:
+        return path
+    lowered = [name.lower() for name in path]
+    found = [leaf for leaf in leaves if [name.lower() for name in leaf] == lowered]
+    return found[0] if len(found) == 1 else None
 
 
 def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> ChunkRanges | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.avro.resolve import AvroType, resolve
+from hudi_core.codec.avro.resolve import AvroField, AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.column_paths import column_of, top_columns
 from hudi_core.errors import ConfigError, UnsupportedError
@@ -23,6 +23,7 @@ from hudi_core.filegroup.merge.partial import Default, field_defaults
 from hudi_core.filegroup.merge.payloads import Payload
 from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.model.column_names import alike
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
@@ -89,8 +90,8 @@ class Ordering:
     def of(policy: MergePolicy, schema: AvroSchema, *, path: str) -> Ordering:
         """The ordering of records with this Avro schema; raises UnsupportedError for a type that has no order here."""
         root = resolve(schema, path=path)
-        found = [(name, _type_at(root, name)) for name in policy.ordering_fields if policy.is_ordered]
-        columns = tuple(_column(name, kind, policy.is_hudi_1, path) for name, kind in found if kind is not None)
+        found = [_field_at(root, name) for name in policy.ordering_fields if policy.is_ordered]
+        columns = tuple(_column(item.name, item.type, policy.is_hudi_1, path) for item in found if item is not None)
         compared = _PLAIN | {"string"} if policy.is_hudi_1 else _PLAIN
         if policy.is_hudi_1 and not policy.string_deletes_win:
             compared = compared | {"decimal"}
@@ -229,11 +230,15 @@ def _joined(arrays: Sequence[pa.Array], columns: Sequence[OrderingColumn], rows:
     return arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(_type_of(columns)))
 
 
-def _type_at(root: AvroType, name: str) -> AvroType | None:
-    """The type of a field, found through nested records; None where the schema has no such field."""
-    at: AvroType | None = root
+def _field_at(root: AvroType, name: str) -> AvroField | None:
+    """The field of a dotted name, by the names that the schema has; None where it has no such field."""
+    at = AvroField("", root)
     for part in name.split("."):
-        at = next((child.type for child in at.fields if child.name == part), None) if at is not None else None
+        names = alike((child.name for child in at.type.fields), part)
+        child = next((child for child in at.type.fields if child.name in names), None)
+        if child is None:
+            return None
+        at = AvroField(f"{at.name}.{child.name}" if at.name else child.name, child.type)
     return at
 
 

@@ -107,7 +107,7 @@ def read_base_file(
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
             orc = OrcBaseFile(stream, file.path, storage.limits)
-            for batch in orc.batches(columns=stored_names(schema.names, sources)):
+            for batch in orc.batches(stored_names(schema.names, sources, orc.schema.names, path=file.path)):
                 yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
     else:
         yield from _hfile_batches(storage, file, schema, batch_rows, sources)
@@ -128,8 +128,7 @@ def base_batches(
     were renamed since (filegroup.read.evolution).
     """
     # At least one column is read, since a batch without columns has no rows.
-    there = dict.fromkeys(file.schema.names)
-    names = [name for name in stored_names(schema.names, sources) if name in there] or [*there][:1]
+    names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
     for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
         yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
 

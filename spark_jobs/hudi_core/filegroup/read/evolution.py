@@ -13,14 +13,19 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.model.column_names import places, spelled
 from hudi_core.timeline.internal_schema import ColumnSource
 
 
-def stored_names(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[str]:
-    """The names that the query's columns `names` have in the file; those that the file lacks are omitted."""
+def stored_names(
+    names: Sequence[str], sources: Sequence[ColumnSource], stored: Sequence[str], *, path: str
+) -> list[str]:
+    """The names that the query's columns `names` have in the file of the columns `stored`; those that it lacks are
+    omitted. Raises UnsupportedError naming `path` for a column that it has twice but for case.
+    """
     by_name = {source.name: source.source for source in sources}
     found = (by_name.get(name, name) for name in names)
-    return [name for name in found if name is not None]
+    return [stored[at] for at in places(stored, [name for name in found if name is not None], path=path) if at >= 0]
 
 
 def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.RecordBatch:
@@ -30,7 +35,7 @@ def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.
     """
     if not sources:
         return batch
-    have = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
+    have = dict(zip(_as_sources_have(batch.schema.names, sources), batch.columns, strict=True))
     arrays = {source.name: _renamed(have[source.source], source) for source in sources if source.source in have}
     taken = {source.source for source in sources} | {source.name for source in sources}
     kept = {name: array for name, array in have.items() if name not in taken}
@@ -51,6 +56,10 @@ def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSc
         return schema
     renamed: AvroSchema = _record(schema, sources)
     return renamed
+
+
+def _as_sources_have(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[str]:
+    return spelled(names, [name for source in sources for name in (source.source, source.name) if name is not None])
 
 
 def _renamed(array: pa.Array, source: ColumnSource) -> pa.Array:
@@ -92,11 +101,12 @@ def _record(schema: dict[str, Any], sources: Sequence[ColumnSource]) -> dict[str
     by_source = {source.source: source for source in sources if source.source is not None}
     names = {source.name for source in sources}
     fields = []
-    for field in schema["fields"]:
-        source = by_source.get(field["name"])
+    stored = _as_sources_have([field["name"] for field in schema["fields"]], sources)
+    for field, stored_name in zip(schema["fields"], stored, strict=True):
+        source = by_source.get(stored_name)
         if source is not None:
             fields.append({**field, "name": source.name, "type": _type(field["type"], source), "aliases": []})
-        elif field["name"] in names:
+        elif stored_name in names:
             fields.append({**field, "name": f"_dropped_{len(fields)}_{field['name']}", "aliases": []})
         else:
             fields.append(field)

@@ -23,6 +23,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History, base_batches
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_scan import ScanResult
+from hudi_core.model.column_names import spelled
 from hudi_core.model.names import OPERATION, RECORD_KEY
 from hudi_core.model.size_limits import Limit
 from hudi_core.storage.base import ByteRange, Storage
@@ -68,7 +69,7 @@ def merge_logs(
                 merger.add_deletes(entries.column("key").combine_chunks(), natural, values, path=block.path)
             else:
                 sources = () if history is None else sources_at(history, block.instant_time or "")
-                partial = _partial_columns(block, sources)
+                partial = partial_columns(block, schema, sources)
                 for batch in block_batches(storage, block, schema, piece_bytes=piece_bytes, sources=sources):
                     merger.add_records(batch, path=block.path, partial=partial)
         return merger.finish()
@@ -97,7 +98,7 @@ def block_batches(
             yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
         return
     writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
-    names = frozenset(field_names(writer))
+    names = frozenset(spelled(field_names(writer), schema.names))
     _check_operation(names, schema, block)
     pieces = (
         _hfile_pieces(storage, block)
@@ -124,11 +125,17 @@ def _check_operation(names: Iterable[str], schema: pa.Schema, block: LogBlock) -
         )
 
 
-def _partial_columns(block: LogBlock, sources: Sequence[ColumnSource]) -> frozenset[str] | None:
-    """The columns that the records of a partial update have; None for whole records."""
+def partial_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource]) -> frozenset[str] | None:
+    """The columns of `schema` that the records of a partial update have; None for whole records."""
     if not block.is_partial:
         return None
-    return frozenset(field_names(rename_fields(parse_schema(block.schema or "", path=block.path), sources)))
+    return block_columns(block, schema, sources)
+
+
+def block_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource] = ()) -> frozenset[str]:
+    """The columns that a data block's records have, by their names in `schema`."""
+    writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
+    return frozenset(spelled(field_names(writer), schema.names))
 
 
 def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:

@@ -15,6 +15,7 @@ from hudi_core.codec.avro.vectors import Vector, vectors_of
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.partition_values import PartitionColumns, as_text, path_values
+from hudi_core.model.column_names import spelled
 from hudi_core.model.names import OPERATION
 
 
@@ -74,7 +75,7 @@ class OutputColumns:
 
     def stored_of(self, names: Collection[str]) -> pa.Schema:
         """The stored columns among `names`, in their order."""
-        named = frozenset(names)
+        named = frozenset(spelled(names, self.stored.names))
         return pa.schema([item for item in self.stored if item.name in named])
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
@@ -119,10 +120,13 @@ class OutputColumns:
 
 
 def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The selected columns of `schema`, in that order, or all; raises ConfigError for one that it lacks."""
+    """The selected columns of `schema`, named in any case, in that order, or all; raises ConfigError for one that it
+    lacks.
+    """
     if columns is None:
         return schema
     fields = {item.name: item for item in schema}
+    columns = spelled(columns, list(fields))
     missing = [name for name in columns if name not in fields]
     if missing:
         raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
+from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns, leaf_path
 from hudi_core.metadata_table.records.bound_arrow import bound_of, logical_and_type
 from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
@@ -112,4 +112,5 @@ class FooterRanges:
         return compressed, sum(chunk.total_uncompressed_size for chunk in chunks)
 
     def _number(self, column: str) -> int | None:
-        return self._leaves.get((column,), self._leaves.get(tuple(column.split("."))))
+        path = leaf_path(self._leaves, (column,)) or leaf_path(self._leaves, tuple(column.split(".")))
+        return None if path is None else self._leaves[path]

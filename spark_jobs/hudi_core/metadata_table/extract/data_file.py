@@ -14,15 +14,14 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.bloom import filter_in_footer
-from hudi_core.codec.column_paths import column_of, column_type
+from hudi_core.codec.column_paths import column_of, column_type, field_path
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.parquet.file import BATCH_ROWS
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file, refuse_skeleton
-from hudi_core.filegroup.read.evolution import rename_fields
-from hudi_core.filegroup.read.log_records import block_batches
+from hudi_core.filegroup.read.log_records import block_batches, partial_columns
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.extract.expressions import ExpressionValues
@@ -117,11 +116,11 @@ class _Rows:
         self.count += batch.num_rows
         for name, ranges in self._ranges.items():
             array = column_of(batch, name)
-            if array is not None and (known is None or name.split(".")[0] in known or name in known):
+            if array is not None and (known is None or _top(name, batch.schema) in known):
                 ranges.add(array)
         for values in self._expressions:
             array = column_of(batch, values.expression.column)
-            if array is not None and (known is None or values.expression.column in known):
+            if array is not None and (known is None or _top(values.expression.column, batch.schema) in known):
                 values.add(array)
 
     def ranges(self, footer: FooterRanges | None = None) -> dict[str, ColumnRange]:
@@ -182,11 +181,9 @@ def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequire
         # Corrupt blocks are passed over, as by every reader that goes on at all: no row of them is ever returned.
         if isinstance(block, CorruptBlock) or block.type not in _DATA:
             continue
-        sources, known = _sources(requirements, block.instant_time or ""), None
-        if block.is_partial:
-            partial = True
-            writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
-            known = frozenset(field_names(writer))
+        sources = _sources(requirements, block.instant_time or "")
+        known = partial_columns(block, stored, sources)
+        partial = partial or block.is_partial
         for batch in block_batches(storage, block, rows.columns, sources=sources):
             rows.add(batch, known)
     found = {name: empty_range(name, requirements.version) for name in requirements.columns} | rows.ranges()
@@ -199,4 +196,5 @@ def _sources(requirements: StatisticsRequirements, instant: str) -> tuple[Column
 
 def _top(name: str, stored: pa.Schema) -> str:
     """The top-level column that a dotted name is in."""
-    return name if stored.get_field_index(name) >= 0 else name.split(".")[0]
+    path = field_path(stored, name)
+    return name if path is None else path[0].name

@@ -14,9 +14,8 @@ from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hudi_core.codec.column_paths import column_type
+from hudi_core.codec.column_paths import column_of, column_type, top_columns
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.index_definitions import DEFAULT_PATH, IndexDefinition
@@ -130,12 +129,10 @@ class SecondaryIndexRows:
         )
 
     def _pairs(self, reader: ChangeReader, side: SliceReader, item: FileSlice) -> Iterator[pa.RecordBatch]:
-        top, *inner = self.column.split(".")
-        for record_keys, batch in reader.rows(side, item, (top,)):
-            column = batch.column(batch.schema.get_field_index(top))
-            for name in inner:
-                column = pc.struct_field(column, name)
-            yield self.pairs(column, record_keys)
+        for record_keys, batch in reader.rows(side, item, sorted(top_columns([self.column]))):
+            column = column_of(batch, self.column)
+            if column is not None:
+                yield self.pairs(column, record_keys)
 
     @cached_property
     def _current(self) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
+from hudi_core.codec.column_paths import column_named
 from hudi_core.config.keygen_config import PARTITION_BUCKETS
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
@@ -17,7 +18,7 @@ from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER, are_buckets
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
-from hudi_core.services.clustering.sort_order import SortOrder, column_named
+from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant

@@ -109,22 +109,6 @@ def hilbert(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
     return interleaved(axes ^ turned, bits)
 
 
-def column_named(name: str, schema: pa.Schema) -> str:
-    """The dotted name of the column that `name` is the name of, else of the only one in another case; `name` itself
-    where there is none, or more than one.
-    """
-    found, fields = list[str](), list(schema)
-    for part in name.split("."):
-        alike = [field for field in fields if field.name.lower() == part.lower()]
-        same = [field for field in alike if field.name == part] or alike
-        if len(same) != 1:
-            return name
-        kind = same[0].type
-        fields = [kind.field(at) for at in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-        found.append(same[0].name)
-    return ".".join(found)
-
-
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = column_of(batch, name)
     if column is None:

@@ -39,6 +39,7 @@ from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.column_names import spelled
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.log_compaction.block_order import BlockOrder
@@ -184,8 +185,8 @@ class _Merge:
         unit = self.unit
         schema = without_meta_fields(unit.schema)
         self.ordering = Ordering.of(unit.policy, schema, path=unit.operation.file_id)
-        names = merge_columns(unit.policy, self.ordering)
         columns = arrow_schema(add_meta_fields(schema), path=unit.operation.file_id)
+        names = spelled(merge_columns(unit.policy, self.ordering), columns.names)
         seen = pa.schema([column for column in columns if column.name in names])
         return merge_logs(self.storage, scan, seen, unit.policy, self.ordering, budget=unit.config.memory_bytes)
 

@@ -37,7 +37,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable
-from hudi_core.services.metadata.initialization import Snapshot, indexed_table
+from hudi_core.services.metadata.initialization import Snapshot, check_spelling, indexed_table
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
 from hudi_core.timeline.instant import Action, Instant
@@ -70,7 +70,9 @@ def check_columns(context: TableContext, columns: Collection[str]) -> None:
             "out again",
             remedy="name them in the option of all writers, and here",
         )
-    check_indexable(indexed_table(context, context.active.load()), tuple(columns))
+    table = indexed_table(context, context.active.load())
+    check_spelling(table, columns)
+    check_indexable(table, tuple(columns))
 
 
 def add_columns(

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.codec.column_paths import column_named
 from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import to_text
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
@@ -70,6 +71,19 @@ def indexed_table(
         context.options,
         None if history is None else history.to_json(),
     )
+
+
+def check_spelling(table: IndexedTable, columns: Iterable[str]) -> None:
+    """Raises ConfigError for a column that the schema names in another case: readers look for indexes by its names."""
+    stored = table.arrow_schema()
+    for name in columns:
+        known = column_named(name, stored)
+        if known != name:
+            raise ConfigError(
+                f"the table's schema has the column {name!r} as {known!r}, by which readers look for its index",
+                path=table.config.path,
+                remedy=f"name it {known}",
+            )
 
 
 def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) -> dict[str, IndexDefinition]:
@@ -168,8 +182,8 @@ class Initializations:
     def check(self, names: Iterable[str]) -> None:
         """Raises UnsupportedError for a name without partition type, and for statistics of partitions without those of
         files, which they are made of, and where an index is to be made of a metadata-only bootstrap's files;
-        CorruptFileError for a secondary index that is not defined; FormatError for a table without a schema, which only
-        indexes need.
+        CorruptFileError for a secondary index that is not defined; ConfigError as check_spelling; FormatError for a
+        table without a schema, which only indexes need.
         """
         requirements = list(names)
         check_names(requirements)
@@ -187,6 +201,7 @@ class Initializations:
         if not config.metadata_partitions.issuperset(requirements):
             self._refuse_skeletons()
         table = indexed_table(self._context, self._context.active.load(), self._defined)
+        check_spelling(table, [column for item in self._defined.values() for column in item.source_fields])
         partition_types_of([name for name in requirements if not is_row_level(name)], table)
         for name in filter(is_row_level, requirements):
             row_level_type(name, table).rows({None: 1}, "", self._context.zone)

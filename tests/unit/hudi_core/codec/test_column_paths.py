@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.column_paths import column_of, column_type, field_path, top_columns
+from hudi_core.codec.column_paths import column_named, column_of, column_type, field_path, top_columns
 
 NESTED = pa.schema(
     [
@@ -50,3 +50,13 @@ def test_a_column_by_its_dotted_name() -> None:
 
 def test_the_columns_to_read() -> None:
     assert top_columns(("s.id", "s.x", "last")) == {"s", "last"}
+
+
+def test_a_column_is_found_in_another_case_where_there_is_one() -> None:
+    inner = pa.struct([("ID", pa.int32()), ("x", pa.int32()), ("X", pa.int32())])
+    schema = pa.schema([("v", pa.int32()), ("m", inner), ("a", pa.int32()), ("A", pa.int32())])
+    names = {"v": "v", "V": "v", "M.id": "m.ID", "m.X": "m.X", "a": "a", "A": "A"}
+    assert {name: column_named(name, schema) for name in names} == names
+    schema = pa.schema([("Ab", pa.int32()), ("aB", pa.int32()), ("v", pa.int32())])
+    for name in ("ab", "w", "v.x", "V.x", ""):
+        assert column_named(name, schema) == name, "which is no column"

@@ -212,14 +212,16 @@ class PartitionStatistics:
         return {}
 
     def partition_stats(self, columns: list[str]) -> dict[str, pa.Table]:
-        return {name: self._tables[name] for name in columns}
+        return {name: self._tables.get(name, whole(pa.string(), ("", "", "", 0, 0))) for name in columns}
 
 
-def whole(kind: pa.DataType, *rows: tuple[str, Any, Any, int]) -> pa.Table:
-    """Partition, bounds and nulls; all of 5000 bytes."""
-    partitions, low, high, nulls = (list(column) for column in zip(*rows, strict=True))
+def whole(kind: pa.DataType, *rows: tuple[Any, ...]) -> pa.Table:
+    """Partition, bounds, nulls and values, 5 of them where it is not said; all of 5000 bytes."""
+    filled = [(*row, 5)[:5] for row in rows]
+    partitions, low, high, nulls, values = (list(column) for column in zip(*filled, strict=True))
     columns: dict[str, Any] = {"partition": partitions, "min": pa.array(low, kind), "max": pa.array(high, kind)}
-    return pa.table({**columns, "null_count": nulls, "uncompressed_size": [5000] * len(rows)})
+    counts = {"null_count": nulls, "value_count": values, "uncompressed_size": [5000] * len(rows)}
+    return pa.table({**columns, **counts})
 
 
 def test_ranges_that_hudi_may_have_merged_with_false_ones_rule_no_partition_out() -> None:
@@ -240,3 +242,17 @@ def test_ranges_that_hudi_may_have_merged_with_false_ones_rule_no_partition_out(
     assert kept("d < -100") == ["a", "b"]
     assert kept("t = 'b'") == ["a", "b", "c", "e"]
     assert kept("t = 'd'") == ["a", "c", "e"]
+
+
+@pytest.mark.parametrize("key", ["_hoodie_record_key", "id"])
+def test_ranges_that_lack_values_under_an_older_name_rule_no_partition_out(key: str) -> None:
+    metadata: Any = PartitionStatistics(
+        v=whole(pa.int64(), ("a", 1, 2, 0, 5), ("b", 1, 2, 0, 4)),
+        **{key: whole(pa.string(), ("a", "k", "l", 0, 5), ("b", "k", "l", 0, 5))},
+    )
+    meta = "true" if key.startswith("_") else "false"
+    names = {"hoodie.table.partition.fields": "dt", "hoodie.table.recordkey.fields": "id"}
+    config = config_of({**names, "hoodie.populate.meta.fields": meta})
+    bound = bind(parse_predicate("v = 7"), pa.schema([pa.field("v", pa.int64())]))
+    plan = SkippingPlan(bound, config, merged=True, current=True, metadata=metadata)
+    assert plan.partitions(["a", "b"]) == ["b"]

@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 
-from hudi_core.codec.avro.schema import field_names, parse_schema
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file, read_base_file
-from hudi_core.filegroup.read.log_records import block_batches, has_operations
+from hudi_core.filegroup.read.log_records import block_batches, block_columns, has_operations
 from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.model.column_names import spelled
 from hudi_core.model.names import OPERATION
 from hudi_core.services.metadata.validate.check import FileCheck, FileHead, Findings, PartitionCheck
 from hudi_core.services.metadata.validate.subject import Subject
@@ -76,7 +76,8 @@ class FileReader:
             with _naming_damage():
                 parquet = stack.enter_context(open_base_file(storage, file.path))
                 footer = parquet.footer
-            with self._open(FileHead(file, True, frozenset(parquet.schema.names), footer, is_latest)) as file_checks:
+            columns = frozenset(spelled(parquet.schema.names, self._schema.names))
+            with self._open(FileHead(file, True, columns, footer, is_latest)) as file_checks:
                 if file_checks:
                     _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), file_checks, None)
 
@@ -102,11 +103,7 @@ class FileReader:
 
     def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
         """The columns of a data block's records; None where they may have other names now."""
-        return (
-            None
-            if self._history is not None
-            else frozenset(field_names(parse_schema(block.schema or "", path=block.path)))
-        )
+        return None if self._history is not None else block_columns(block, self._schema)
 
     @contextmanager
     def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.codec.avro.arrow_conform import conform_array, conform_batch, java_text
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
 
 def conformed(values: list[Any], have: pa.DataType, want: pa.DataType, *, nullable: bool = True) -> list[Any]:
@@ -147,6 +147,19 @@ def test_batches_get_the_schema_of_the_reader() -> None:
     assert conform_batch(batch, batch.schema, path="file") is batch
     none = conform_batch(batch, pa.schema([]), path="file")
     assert (none.num_columns, none.num_rows) == (0, 2)
+
+
+def test_columns_and_fields_match_in_any_case() -> None:
+    have = pa.schema([("Id", pa.int32()), ("Box", pa.list_(pa.struct([("Inner", pa.int32()), ("keep", pa.int32())])))])
+    want = pa.schema([("box", pa.list_(pa.struct([("KEEP", pa.int64()), ("inner", pa.int32())]))), ("ID", pa.int32())])
+    batch = pa.RecordBatch.from_pylist([{"Id": 1, "Box": [{"Inner": 2, "keep": 3}]}], have)
+    assert conform_batch(batch, want, path="file").to_pylist() == [{"box": [{"KEEP": 3, "inner": 2}], "ID": 1}]
+
+
+def test_fields_that_differ_in_case_alone_are_refused() -> None:
+    have = pa.struct([("x", pa.int32()), ("X", pa.int32())])
+    with pytest.raises(UnsupportedError, match="file: the columns 'x' and 'X' differ"):
+        conform_array(pa.array([None], have), pa.field("c", pa.struct([("x", pa.int64())])), path="file")
 
 
 def test_an_absent_column_must_allow_nulls() -> None:

@@ -102,3 +102,11 @@ def test_errors_quote_only_a_little_of_the_schema() -> None:
     with pytest.raises(FormatError) as caught:
         resolve({"type": "record", "name": "x" * 5000, "fields": []}, path="log")
     assert len(str(caught.value)) < 200
+
+
+def test_fields_that_differ_in_case_alone_are_refused() -> None:
+    fields = [{"name": "b", "type": "int"}, {"name": "B", "type": "int"}]
+    inner = {"type": "record", "name": "inner", "fields": fields}
+    for schema in (inner, record(["null", inner])):
+        with pytest.raises(UnsupportedError, match=r"f\.log: the columns 'b' and 'B' differ in upper and"):
+            resolve(schema, path="f.log")

@@ -86,13 +86,23 @@ def test_columns_take_the_querys_names_and_keep_their_values(start: int) -> None
 def test_no_sources_change_nothing() -> None:
     batch = _batch()
     assert apply_sources(batch, ()) is batch
-    assert stored_names(["a", "z"], ()) == ["a", "z"]
+    assert stored_names(["a", "z"], (), ["z", "a"], path="f") == ["a", "z"]
 
 
 def test_which_columns_of_the_file_are_needed() -> None:
-    assert stored_names(["b", "a", "op"], SOURCES) == ["a", "op"]
+    assert stored_names(["b", "a", "op"], SOURCES, SCHEMA.names, path="f") == ["a", "op"]
+    assert stored_names(["b", "OP", "x"], SOURCES, ["Id", "A", "op"], path="f") == ["A", "op"]
     only = apply_sources(pa.record_batch([pa.array([1, 2])], names=["a"]), (ColumnSource("a", None),))
     assert (only.num_rows, "a" in only.schema.names) == (2, False)
+
+
+def test_sources_are_found_in_any_case() -> None:
+    """And a column that was dropped does not come back by a new one's name in another case."""
+    batch = pa.RecordBatch.from_pydict({"X": [1], "c": [2], "other": [3]})
+    sources = (ColumnSource("x2", "x"), ColumnSource("C", None))
+    assert apply_sources(batch, sources).to_pylist() == [{"x2": 1, "other": 3}]
+    schema = _avro("r", {"name": "X", "type": "int"}, {"name": "c", "type": "int"}, {"name": "other", "type": "int"})
+    assert [field["name"] for field in rename_fields(schema, sources)["fields"]] == ["x2", "_dropped_1_c", "other"]
 
 
 def _avro(name: str, *fields: dict[str, object]) -> AvroSchema:

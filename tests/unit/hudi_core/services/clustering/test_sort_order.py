@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hudi_core.config.services.clustering_config import Layout
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.services.clustering.sort_order import SortOrder, column_named, hilbert, interleaved
+from hudi_core.services.clustering.sort_order import SortOrder, hilbert, interleaved
 
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "bool": (pa.bool_(), st.booleans()),
@@ -162,13 +162,3 @@ def test_bounds_of_nothing_are_none() -> None:
     rows = rows_of({"c": pa.array([None, None], pa.int32())})
     order = SortOrder(("c",), Layout.Z_ORDER).sampled(rows, np.ones(2))
     assert order.keys(rows).to_pylist() == [bytes(8) + b"k0000", bytes(8) + b"k0001"]
-
-
-def test_a_column_is_found_in_another_case_where_there_is_one() -> None:
-    inner = pa.struct([("ID", pa.int32()), ("x", pa.int32()), ("X", pa.int32())])
-    schema = pa.schema([("v", pa.int32()), ("m", inner), ("a", pa.int32()), ("A", pa.int32())])
-    names = {"v": "v", "V": "v", "M.id": "m.ID", "m.X": "m.X", "a": "a", "A": "A"}
-    assert {name: column_named(name, schema) for name in names} == names
-    schema = pa.schema([("Ab", pa.int32()), ("aB", pa.int32()), ("v", pa.int32())])
-    for name in ("ab", "w", "v.x", "V.x", ""):
-        assert column_named(name, schema) == name, "which is no column"
