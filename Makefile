@@ -22,8 +22,11 @@ $(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml
 		echo "Python 3.10 or 3.11 with venv is needed: install one, or say 'make PYTHON=/path/to/python3.11'" >&2; exit 2; fi
 	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "  the installer (uv)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
+	@echo "  $$(grep -c '==' requirements.lock) packages, Airflow and Spark among them: a minute or more, 1 GB"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
+	@echo "  this package"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import CronDataIntervalTimetable, Param
+from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
+
+from airflow_hudi.jobs.engine_job import ENGINES
+from hudi_core.errors import HudiError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 INSTANT_PATTERN = r"^[0-9]{14,20}$"
 """Instants as the timeline names them."""
@@ -22,8 +30,14 @@ RUN_TYPES = tuple(kind for kind in DagRunType if kind is not DagRunType.BACKFILL
 TABLE = "{{ params.table or var.value.get('hudi_table', '') }}"
 HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}"
 SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
-TARGET = {"table": TABLE, "hudi_conn_id": HUDI_CONN, "spark_conn_id": SPARK_CONN}
-"""The arguments of an operator that the params of `table_params` give."""
+ENGINE = "{{ params.engine or '' }}"
+TARGET = {"table": TABLE, "hudi_conn_id": HUDI_CONN, "spark_conn_id": SPARK_CONN, "engine": ENGINE}
+"""The arguments of an operator that the params of `table_params` and `work_params` give."""
+CONFIRMED = "yes"
+MANY_RUNS = 1000
+"""Of one DAG at a time, waiting ones among them. Airflow has no word for any number."""
+_OF_SCHEDULE = ("scheduled",)
+_NO_CRON = (None, "@once", "@continuous")
 SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
 """The option that `sort_columns_param` is for."""
 DRY_RUN = "{{ params.dry_run }}"
@@ -49,8 +63,47 @@ def interval_schedule(variable: str) -> CronDataIntervalTimetable | str | None:
     midnight would have the `ds` of the day that just started. What is no cron (`@once`, `@continuous`) stays a text.
     """
     text = os.environ.get(variable) or None
-    is_cron = text is not None and text not in ("@once", "@continuous")
-    return CronDataIntervalTimetable(text, timezone="UTC") if text and is_cron else text
+    return CronDataIntervalTimetable(text, timezone="UTC") if text is not None and text not in _NO_CRON else text
+
+
+def runs_at_once(schedule: str | None) -> int:
+    """How many runs a DAG may have at a time. Its runs are for any table: those of one table take turns by the claims
+    of its instants, and a run that waits in the triggerer takes no slot of a pool or of the DAG's tasks. A continuous
+    DAG has one run, says Airflow.
+    """
+    return 1 if schedule == "@continuous" else MANY_RUNS
+
+
+def looks_once_where_scheduled(schedule: str | None) -> dict[str, Any]:
+    """The arguments by which a sensor does not wait in the runs of a cron schedule, whose next run looks again: else
+    there would be one more waiting run of the same table each time.
+    """
+    return {} if schedule in _NO_CRON else {"pre_execute": _skip_unless_there}
+
+
+def _skip_unless_there(context: Context) -> None:
+    if context["dag_run"].run_type not in _OF_SCHEDULE:
+        return
+    sensor: Any = context["task"]
+    try:
+        looked = sensor.poke(context)
+    except HudiError:
+        return  # which the sensor's own look judges
+    if not looked.is_done:
+        raise AirflowSkipException("nothing is planned; the next run of the schedule looks again")
+
+
+def options_of_run(*given: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
+    """The options of a task: those given, whose values may be templates, and over them those of the param `options`.
+    Airflow calls it in place of rendering a text.
+    """
+
+    def options(context: Context, jinja_env: Any) -> dict[str, Any]:
+        values = {name: value for some in given for name, value in some.items()}
+        rendered = {name: jinja_env.from_string(value).render(context) for name, value in values.items()}
+        return {**rendered, **(context["params"].get("options") or {})}
+
+    return options
 
 
 def writer_options() -> dict[str, str]:
@@ -67,6 +120,39 @@ def sort_columns_param() -> Param:
         "Columns to sort rows by, separated by commas; empty: files are joined as they are",
         os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS") or writer_options().get(SORT_COLUMNS),
     )
+
+
+def required_text(description: str, variable: str, otherwise: str) -> Param:
+    """A text without which there is nothing to do. Where an environment variable has a template for it, it may be left
+    empty, which means `otherwise`.
+    """
+    if os.environ.get(variable):
+        return optional_text(f"{description}; empty: {otherwise}")
+    return Param("", type="string", minLength=1, description=description)
+
+
+def confirmation_param(what: str) -> Param:
+    """A word to type before something is done that may take rows away; a run without it is refused."""
+    return Param("", type="string", pattern=f"^{CONFIRMED}$", description=f"Type {CONFIRMED}: {what}")
+
+
+def work_params(engine: str | None = None) -> dict[str, Param]:
+    """Where the work is done, and further options of it; operators take them by ENGINE and options_of_run."""
+    return {
+        "engine": Param(
+            engine or None,
+            type=["null", "string"],
+            enum=[None, *ENGINES],
+            values_display={"null": "as the connection says, else Spark"},
+            description="Where the work is done; auto: small plans beside the task, others on Spark",
+        ),
+        "options": Param(
+            {},
+            type=["object", "null"],
+            additionalProperties={"type": ["string", "number", "boolean"]},
+            description="Further options by Hudi's names, which count over all others; no secrets",
+        ),
+    }
 
 
 def dry_run_param() -> Param:

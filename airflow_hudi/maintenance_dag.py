@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
+from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.addresses import is_absolute
 from airflow_hudi.arguments import names_of_arguments, refuse_unknown
 from airflow_hudi.dag_params import RUN_TYPES
 from airflow_hudi.operators.alert import HudiAlertOperator
+from airflow_hudi.operators.base import names_in
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from airflow_hudi.policies import read_policies, tables_of
 from hudi_core.config.policy_file import TablePolicies, place_of
 from hudi_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_.-]")
 """What no id of a task has."""
@@ -37,7 +42,8 @@ def hudi_maintenance_dag(
     long.
 
     Call it in a DAG file. The policies are read there, so that a mistake in them is an import error with its line, and
-    once more by each task. Tables whose policies name a pool have a task of their own in it.
+    once more by each task. Tables whose policies name a pool have a task of their own in it. The param `tables` of a
+    run chooses some of them.
 
     :param policy: the path of a YAML file, or one policy as a dict
     :param tables: the tables; without them those of the file. A name below the connection's base path, which is not
@@ -74,9 +80,11 @@ def hudi_maintenance_dag(
         "catchup": False,
         "max_active_runs": 1,
         "allowed_run_types": RUN_TYPES,
-        "tags": ["hudi"],
+        "tags": ["hudi", "maintain"],
+        **dag_args,
+        "params": {"tables": _choice_of(named), **(dag_args.get("params") or {})},
     }
-    with DAG(dag_id=dag_id, schedule=schedule, **{**defaults, **dag_args}) as dag:
+    with DAG(dag_id=dag_id, schedule=schedule, **defaults) as dag:
         services: list[Any] = []
         for pool, of_pool in by_pool.items():
             task_id = "services" + (f"_{_NO_ID.sub('_', pool)}" if pool else "")
@@ -86,12 +94,27 @@ def hudi_maintenance_dag(
         if any(policies.of(table).pending_age is not None for table in named):
             shared = {name: given[name] for name in ("hudi_conn_id", "retries", "retry_delay") if name in given}
             alerts = HudiAlertOperator(
-                task_id="alerts", tables=named, policy=given["policy"], trigger_rule="all_done", **shared
+                task_id="alerts",
+                tables=named,
+                policy=given["policy"],
+                trigger_rule="all_done",
+                pre_execute=_keep_chosen,
+                **shared,
             )
             # The last task's state is the run's: without this one a failed service would be a successful run.
-            [*services, alerts] >> EmptyOperator(task_id="all_succeeded")
+            [*services, alerts] >> EmptyOperator(task_id="all_succeeded", trigger_rule="none_failed")
             services >> alerts
     return dag
+
+
+def _choice_of(tables: Sequence[str]) -> Param:
+    return Param(
+        [],
+        type=["array", "null"],
+        items={"type": "string", "enum": list(tables)},
+        examples=list(tables),
+        description="Tables of this run; none chosen: all",
+    )
 
 
 def _refuse_other_names(tables: Sequence[str], policies: TablePolicies) -> None:
@@ -106,7 +129,20 @@ def _refuse_other_names(tables: Sequence[str], policies: TablePolicies) -> None:
 
 
 def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
-    of_pool = {"pool": pool} if pool else {}
+    fields = {"pre_execute": _keep_chosen, **given, **({"pool": pool} if pool else {})}
     if not mapped:
-        return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **{**given, **of_pool})
-    return HudiTableServicesOperator.partial(task_id=task_id, **{**given, **of_pool}).expand(tables=list(tables))
+        return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **fields)
+    return HudiTableServicesOperator.partial(task_id=task_id, **fields).expand(tables=list(tables))
+
+
+def _keep_chosen(context: Context) -> None:
+    """Leaves a task the tables that the run's param names. Without any of them it is skipped, since a task without
+    tables works on those of its policies.
+    """
+    chosen = context["params"].get("tables")
+    if not chosen:
+        return
+    task: Any = context["task"]
+    task.tables = [table for table in names_in(task.tables) if table in chosen]
+    if not task.tables:
+        raise AirflowSkipException("the run is for other tables")

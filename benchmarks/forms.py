@@ -50,13 +50,19 @@ with DAG("control", schedule=None, params={"text": Param("", type="string", minL
 """A DAG whose form cannot be submitted with its defaults."""
 
 
+NO_RUN = "none"
+YES = {"confirm": "yes"}
+
+
 class FormFault(Exception):
     """A form or a run is not as it should be."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A form, what is put into it, and the states that its run and some of its tasks must reach."""
+    """A form, what is put into it, and the states that its run and some of its tasks must reach; NO_RUN where its
+    button must stay grey, since something that is required is not typed.
+    """
 
     dag: str
     name: str = "defaults"
@@ -103,12 +109,6 @@ def cases(tables: Tables) -> list[Case]:
     """Each DAG with its defaults, then each value of what can be chosen, and each verb of the repairs, in an order in
     which there is something to do.
     """
-    kept = {"table": tables.kept, "instant": tables.commit}
-    stuck = {"table": tables.stuck, "instant": tables.stuck_compaction}
-
-    def repair(verb: str, typed: Mapping[str, object]) -> Case:
-        return Case("hudi_repair", verb, {"verb": verb, **typed}, tasks={verb: "success"})
-
     return [
         Case("hudi_compaction", tasks={"compact": "success"}),
         Case("hudi_clean", tasks={"clean": "success"}, plan_clean=True),
@@ -148,33 +148,64 @@ def cases(tables: Tables) -> list[Case]:
             tasks={"build": "success", "validate": "success"},
         ),
         Case("hudi_doctor", tasks={"doctor": "success", "probe_store": "skipped"}),
-        Case("hudi_doctor", "error", {"fail_on": "error", "table": tables.stuck}, tasks={"doctor": "success"}),
-        Case("hudi_doctor", "warning", {"fail_on": "warning"}, tasks={"doctor": "success"}),
-        Case("hudi_doctor", "never", {"fail_on": "never", "probe_store": True}, tasks={"probe_store": "success"}),
-        Case("hudi_insert_overwrite", state="failed", tasks={"overwrite": "failed"}),
+        Case(
+            "hudi_doctor",
+            "error",
+            {"fail_on": "error", "table": tables.stuck, "engine": "local"},
+            tasks={"doctor": "success"},
+        ),
+        Case("hudi_doctor", "warning", {"fail_on": "warning", "engine": "spark"}, tasks={"doctor": "success"}),
+        Case(
+            "hudi_doctor",
+            "never",
+            {"fail_on": "never", "probe_store": True, "engine": "auto"},
+            tasks={"probe_store": "success"},
+        ),
+        Case("hudi_insert_overwrite", state=NO_RUN),
         Case(
             "hudi_insert_overwrite",
             "rows",
             {"table": tables.written, "source": str(tables.rows)},
             tasks={"overwrite": "success"},
         ),
-        Case("hudi_delete_partition", state="failed", tasks={"delete": "failed"}),
+        Case("hudi_delete_partition", state=NO_RUN),
         Case(
             "hudi_delete_partition",
             "one",
             {"table": tables.written, "partitions": tables.partition},
             tasks={"delete": "success"},
         ),
-        Case("hudi_drill", tasks={"check": "success", "delete_savepoint": "success"}),
-        Case("hudi_drill", "one", {"table": tables.written, "partition": "none"}, "failed", {"break_table": "failed"}),
-        Case("hudi_repair", tasks={"rollback": "success", "restore": "skipped"}),
+        *_repair_cases(tables),
+    ]
+
+
+def _repair_cases(tables: Tables) -> list[Case]:
+    """A drill, and each verb."""
+    kept = {"table": tables.kept, "instant": tables.commit}
+    stuck = {"table": tables.stuck, "instant": tables.stuck_compaction}
+
+    def repair(verb: str, typed: Mapping[str, object]) -> Case:
+        return Case("hudi_repair", verb, {"verb": verb, **typed, **YES}, tasks={verb: "success"})
+
+    return [
+        Case("hudi_drill", state=NO_RUN),
+        Case("hudi_drill", "confirmed", YES, tasks={"check": "success", "delete_savepoint": "success"}),
+        Case(
+            "hudi_drill",
+            "one",
+            {"table": tables.written, "partition": "none", **YES},
+            "failed",
+            {"break_table": "failed"},
+        ),
+        Case("hudi_repair", state=NO_RUN),
+        Case("hudi_repair", "confirmed", YES, tasks={"rollback": "success", "restore": "skipped"}),
         repair("rollback", {"table": tables.written}),
         repair("savepoint", {**kept, "comment": "before the repair"}),
         repair("restore", kept),
         repair("delete_savepoint", kept),
         repair("takeover", stuck),
         repair("unschedule", stuck),
-        Case("hudi_repair", "restore, no instant", {"verb": "restore"}, "failed", {"choose": "failed"}),
+        Case("hudi_repair", "restore, no instant", {"verb": "restore", **YES}, "failed", {"choose": "failed"}),
     ]
 
 
@@ -202,9 +233,11 @@ def check_complete(chosen: Sequence[Case], api: Airflow) -> None:
         if not any(not case.typed for case in mine):
             raise FormFault(f"{dag} is not tried with its defaults")
         for name, param in api.get(f"/api/v2/dags/{dag}/details")["params"].items():
-            missing = set(param["schema"].get("enum", ())) - {case.typed.get(name) for case in mine}
+            # The engines are the same in every form.
+            tried = chosen if name == "engine" else mine
+            missing = set(param["schema"].get("enum", ())) - {case.typed.get(name) for case in tried}
             if missing:
-                raise FormFault(f"{dag} is not tried with {name} = {', '.join(sorted(missing))}")
+                raise FormFault(f"{dag} is not tried with {name} = {', '.join(sorted(map(str, missing)))}")
 
 
 def submit(case: Case, ui: AirflowUI, api: Airflow, table: Path) -> dict[str, Any]:
@@ -214,8 +247,10 @@ def submit(case: Case, ui: AirflowUI, api: Airflow, table: Path) -> dict[str, An
     has_params = bool(api.get(f"/api/v2/dags/{case.dag}/details")["params"])
     started = time.monotonic()
     ui.open_form(case.dag, has_params=has_params)
-    if not case.typed and not ui.can_submit():
-        raise FormFault("the button is grey with the defaults")
+    if not case.typed and ui.can_submit() == (case.state == NO_RUN):
+        raise FormFault(f"the button is {'not ' if case.state == NO_RUN else ''}grey with the defaults")
+    if case.state == NO_RUN:
+        return {"run": NO_RUN, "form_seconds": round(time.monotonic() - started, 1)}
     ui.fill(case.typed)
     if not ui.can_submit():
         raise FormFault("the button is grey")
@@ -297,7 +332,7 @@ def try_log(ui: AirflowUI, run: str) -> dict[str, Any]:
 def try_refusal(ui: AirflowUI) -> dict[str, Any]:
     """What is no instant is refused in the form, and no run is made."""
     ui.open_form("hudi_repair")
-    ui.fill({"verb": "restore", "instant": "yesterday"})
+    ui.fill({"verb": "restore", "instant": "yesterday", **YES})
     return {"shows": ui.refusal("does not match")}
 
 
@@ -335,7 +370,7 @@ def outcomes(ui: AirflowUI, api: Airflow, tables: Tables, dag: str | None) -> It
         entry: dict[str, Any] = {"dag": case.dag, "case": case.name, "typed": dict(case.typed)}
         try:
             done = submit(case, ui, api, tables.demo)
-            run = done.pop("run_id")
+            run = done.pop("run_id", "")
             compaction = run if case.dag == "hudi_compaction" else compaction
             entry |= done
         except (FormFault, PageError, NotReadyError) as error:

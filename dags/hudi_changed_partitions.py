@@ -47,12 +47,13 @@ def find_changed(
 
 with DAG(
     dag_id="hudi_changed_partitions",
+    dag_display_name="Hudi: find the partitions that writes changed",
     schedule=watched_assets(state="completed"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=1,  # events that come before a run starts are one run
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "events"],
     doc_md=__doc__,
     params={"partitions": optional_text("Partitions, separated by commas; empty: those of the events")},
 ) as dag:

@@ -21,20 +21,34 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, table_params, writer_options
+from airflow_hudi.dag_params import (
+    HUDI_CONN,
+    RUN_TYPES,
+    TABLE,
+    TARGET,
+    looks_once_where_scheduled,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.sensors.instant import HudiInstantSensor
 
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_SCHEDULE") or None
+
 with DAG(
     dag_id="hudi_clean",
-    schedule=os.environ.get("AIRFLOW_HUDI_SCHEDULE") or None,
+    dag_display_name="Hudi: run a planned clean",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
-    params=table_params(),
+    params={**table_params(), **work_params()},
 ) as dag:
     wait = HudiInstantSensor(
         task_id="wait_for_clean",
@@ -46,12 +60,13 @@ with DAG(
         timeout=timedelta(hours=24),
         retries=3,
         retry_delay=timedelta(minutes=1),
+        **looks_once_where_scheduled(SCHEDULE),
     )
     clean = HudiCleanOperator(
         task_id="clean",
         **TARGET,
         mode="execute",
-        options=writer_options(),
+        options=options_of_run(writer_options()),
         instant="{{ ti.xcom_pull(task_ids='wait_for_clean')['instant'] }}",
         retries=3,
         retry_delay=timedelta(minutes=1),

@@ -25,14 +25,17 @@ from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from airflow_hudi.assets import watched_changes
 from airflow_hudi.dag_params import (
+    ENGINE,
     HUDI_CONN,
     RUN_TYPES,
     SORT_COLUMNS,
     SPARK_CONN,
     TABLE,
     optional_text,
+    options_of_run,
     sort_columns_param,
     table_params,
+    work_params,
     writer_options,
 )
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
@@ -42,34 +45,38 @@ CHANGED = watched_changes()
 
 with DAG(
     dag_id="hudi_cluster_partition",
+    dag_display_name="Hudi: cluster one partition",
     schedule=PartitionedAssetTimetable(assets=CHANGED) if CHANGED else None,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=1,  # of one table, in which the clusterings of its partitions take turns
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "events"],
     doc_md=__doc__,
     params={
         **table_params(),
         "table": optional_text("Path or URI of the table", WATCHED),
         "partition": optional_text("Partition to cluster; empty: that of the run, else all"),
         "sort_columns": sort_columns_param(),
+        **work_params(os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto"),
     },
 ) as dag:
     HudiTableServicesOperator(
         task_id="cluster",
         tables=TABLE,
         services="clustering",
-        options={
-            **writer_options(),
-            "hoodie.clustering.plan.strategy.partition.selected": (
-                "{{ params.partition or dag_run.partition_key or '' }}"
-            ),
-            SORT_COLUMNS: "{{ params.sort_columns or '' }}",
-        },
+        options=options_of_run(
+            writer_options(),
+            {
+                "hoodie.clustering.plan.strategy.partition.selected": (
+                    "{{ params.partition or dag_run.partition_key or '' }}"
+                ),
+                SORT_COLUMNS: "{{ params.sort_columns or '' }}",
+            },
+        ),
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
-        engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
+        engine=ENGINE,
         retries=3,
         retry_delay=timedelta(minutes=1),
     )

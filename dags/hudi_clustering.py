@@ -33,8 +33,11 @@ from airflow_hudi.dag_params import (
     SORT_COLUMNS,
     TARGET,
     optional_text,
+    options_of_run,
+    runs_at_once,
     sort_columns_param,
     table_params,
+    work_params,
     writer_options,
 )
 from airflow_hudi.operators.clustering import HudiClusteringOperator
@@ -43,7 +46,6 @@ LAYOUT = "hoodie.layout.optimize.strategy"
 LAYOUTS = ("linear", "z-order", "hilbert")
 WRITERS = writer_options()
 OPTIONS = {
-    **WRITERS,
     SORT_COLUMNS: "{{ params.sort_columns or '' }}",
     LAYOUT: "{{ params.layout }}",
     "hoodie.clustering.plan.strategy.partition.selected": "{{ params.partitions or '' }}",
@@ -51,14 +53,17 @@ OPTIONS = {
     "hoodie.clustering.plan.strategy.target.file.max.bytes": "{{ params.target_file_mb * 1048576 }}",
 }
 
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_CLUSTERING_SCHEDULE") or None
+
 with DAG(
     dag_id="hudi_clustering",
-    schedule=os.environ.get("AIRFLOW_HUDI_CLUSTERING_SCHEDULE") or None,
+    dag_display_name="Hudi: cluster a table",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
     params={
         **table_params(),
@@ -71,11 +76,12 @@ with DAG(
         "partitions": optional_text("Partitions to look at, separated by commas; empty: all"),
         "small_file_mb": Param(300, type="integer", minimum=1, description="MiB from which a file is left as it is"),
         "target_file_mb": Param(1024, type="integer", minimum=1, description="MiB of a new file at most"),
+        **work_params(),
     },
 ) as dag:
     HudiClusteringOperator(
         task_id="cluster",
-        options=OPTIONS,
+        options=options_of_run(WRITERS, OPTIONS),
         **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),

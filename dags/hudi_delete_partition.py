@@ -23,6 +23,7 @@ the lock that they use is one of them.
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
@@ -33,33 +34,43 @@ from airflow_hudi.dag_params import (
     dry_run_param,
     interval_schedule,
     optional_text,
+    options_of_run,
     param_or_template,
+    required_text,
+    runs_at_once,
     table_params,
+    work_params,
     writer_options,
 )
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 
+PARTITIONS = "AIRFLOW_HUDI_DELETED_PARTITIONS"
+
 with DAG(
     dag_id="hudi_delete_partition",
+    dag_display_name="Hudi: delete partitions",
     schedule=interval_schedule("AIRFLOW_HUDI_DELETION_SCHEDULE"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
-    tags=["hudi"],
+    max_active_runs=runs_at_once(os.environ.get("AIRFLOW_HUDI_DELETION_SCHEDULE")),
+    tags=["hudi", "write"],
     doc_md=__doc__,
     params={
         **table_params(),
-        "partitions": optional_text("Partitions to delete, separated by commas; empty: those of the data interval"),
+        "partitions": required_text(
+            "Partitions to delete, separated by commas", PARTITIONS, "those of the data interval"
+        ),
         "token": optional_text("Name of the work; empty: the data interval, which is done once"),
         "dry_run": dry_run_param(),
+        **work_params(),
     },
 ) as dag:
     HudiDeletePartitionOperator(
         task_id="delete",
-        partitions=param_or_template("partitions", "AIRFLOW_HUDI_DELETED_PARTITIONS"),
+        partitions=param_or_template("partitions", PARTITIONS),
         token="{{ params.token or '' }}",
         dry_run=DRY_RUN,
-        options=writer_options(),
+        options=options_of_run(writer_options()),
         **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),

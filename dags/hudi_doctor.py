@@ -29,7 +29,15 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param, task
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
+from airflow_hudi.dag_params import (
+    RUN_TYPES,
+    TARGET,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 
 COMMON = {
@@ -38,14 +46,17 @@ COMMON = {
     "retry_delay": timedelta(minutes=1),
 }
 
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_DOCTOR_SCHEDULE", "@daily") or None
+
 with DAG(
     dag_id="hudi_doctor",
-    schedule=os.environ.get("AIRFLOW_HUDI_DOCTOR_SCHEDULE", "@daily") or None,
+    dag_display_name="Hudi: examine a table",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
     params={
         **table_params(),
@@ -55,6 +66,7 @@ with DAG(
             description="The least severity of a finding that fails the run",
         ),
         "probe_store": Param(False, type="boolean", description="Race writers on the storage, too"),
+        **work_params(),
     },
 ) as dag:
 
@@ -66,7 +78,7 @@ with DAG(
     HudiDoctorOperator(
         task_id="doctor",
         fail_on="{{ '' if params.fail_on == 'never' else params.fail_on }}",
-        options=writer_options(),
+        options=options_of_run(writer_options()),
         **COMMON,
     )
     probe_wanted() >> HudiProbeStoreOperator(task_id="probe_store", **COMMON)

@@ -32,25 +32,37 @@ from datetime import datetime, timezone
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, optional_text, table_params, writer_options
+from airflow_hudi.dag_params import (
+    HUDI_CONN,
+    RUN_TYPES,
+    TABLE,
+    TARGET,
+    confirmation_param,
+    optional_text,
+    options_of_run,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.doctor import HudiDoctorOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 
-COMMON = {**TARGET, "options": writer_options()}
+COMMON = {**TARGET, "options": options_of_run(writer_options())}
 # A text that consists of digits would come out of an XCom as a number.
 CHOSEN = "{{ ti.xcom_pull(task_ids='choose')['partition'] }}"
 KEPT = "{{ ti.xcom_pull(task_ids='savepoint')['instant'] }}"
 
 with DAG(
     dag_id="hudi_drill",
+    dag_display_name="Hudi: drill a restore",
     schedule=None,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=1,  # a second drill of a table would restore what the first one deletes
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "repair"],
     doc_md=__doc__,
     params={
         "partition": optional_text(
@@ -58,6 +70,8 @@ with DAG(
             os.environ.get("AIRFLOW_HUDI_DRILL_PARTITION"),
         ),
         **table_params(),
+        **work_params(),
+        "confirm": confirmation_param("rows of the partition are gone until the restore, and no writer may be at work"),
     },
 ) as dag:
 

@@ -3,14 +3,14 @@
 The file says which tables there are, when each service of a table is due, in which order they run, within which bounds
 of time and bytes, and when nothing runs (docs/airflow.md). A mistake in it is an import error of this DAG, with its
 line. Behind the services a task fails where an instant is pending for too long. Without a file and without tables there
-is no DAG.
+is no DAG. The params of a run choose some of the tables, and the engine and options of its work.
 
 | what | environment |
 |---|---|
 | path of the file | AIRFLOW_HUDI_POLICY_FILE; without it rollback, compaction, clean and archive, by their triggers |
 | tables | those of the file; without one AIRFLOW_HUDI_TABLES (else AIRFLOW_HUDI_TABLE), paths or URIs with commas |
 | connections | AIRFLOW_HUDI_CONN_ID (else hudi_default), AIRFLOW_HUDI_SPARK_CONN_ID (else spark_default) |
-| engine | AIRFLOW_HUDI_FLEET_ENGINE (else auto) |
+| engine | AIRFLOW_HUDI_FLEET_ENGINE (else auto), and the run's param `engine` |
 | writers' options | AIRFLOW_HUDI_WRITER_OPTIONS, a JSON object without secrets, where all tables have the same |
 | schedule | AIRFLOW_HUDI_FLEET_SCHEDULE: a cron expression, `@hourly`, `@continuous`…; without it by hand |
 """
@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import os
 
-from airflow_hudi.dag_params import writer_options
+from airflow_hudi.dag_params import ENGINE, options_of_run, work_params, writer_options
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
 from airflow_hudi.operators.base import names_in
 
 OPERATOR_ARGS = {
     "hudi_conn_id": os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
     "spark_conn_id": os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID") or "spark_default",
-    "engine": os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
-    "options": writer_options(),
+    "engine": ENGINE,
+    "options": options_of_run(writer_options()),
 }
 TABLES = os.environ.get("AIRFLOW_HUDI_TABLES") or os.environ.get("AIRFLOW_HUDI_TABLE") or ""
 FILE = os.environ.get("AIRFLOW_HUDI_POLICY_FILE")
@@ -39,5 +39,7 @@ if FILE or TABLES:
         tables=() if FILE else names_in(TABLES),
         schedule=os.environ.get("AIRFLOW_HUDI_FLEET_SCHEDULE") or None,
         operator_args=OPERATOR_ARGS,
+        dag_display_name="Hudi: maintain a fleet of tables",
+        params=work_params(os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto"),
         doc_md=__doc__,
     )

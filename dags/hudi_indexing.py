@@ -26,7 +26,16 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params, writer_options
+from airflow_hudi.dag_params import (
+    RUN_TYPES,
+    TARGET,
+    optional_text,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 
@@ -46,14 +55,17 @@ INDEXES = {
     "hoodie.index.name": "{{ params.index_name or '' }}",
 }
 
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_INDEXING_SCHEDULE") or None
+
 with DAG(
     dag_id="hudi_indexing",
-    schedule=os.environ.get("AIRFLOW_HUDI_INDEXING_SCHEDULE") or None,
+    dag_display_name="Hudi: build indexes",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
     params={
         **table_params(),
@@ -67,8 +79,11 @@ with DAG(
         "expression_column": optional_text("An index on an expression of this column (table versions 8 and 9)"),
         "expression_options": optional_text("The expression: expr=from_unixtime,format=yyyy-MM-dd"),
         "index_name": optional_text("Name of the secondary or expression index; the column's when empty"),
+        **work_params(),
     },
 ) as dag:
-    build = HudiIndexingOperator(task_id="build", options={**writer_options(), **INDEXES}, **COMMON)
-    validate = HudiMetadataOperator(task_id="validate", verb="validate", options=writer_options(), **COMMON)
+    build = HudiIndexingOperator(task_id="build", options=options_of_run(writer_options(), INDEXES), **COMMON)
+    validate = HudiMetadataOperator(
+        task_id="validate", verb="validate", options=options_of_run(writer_options()), **COMMON
+    )
     build >> validate

@@ -26,6 +26,7 @@ the lock that they use is one of them.
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
@@ -36,37 +37,45 @@ from airflow_hudi.dag_params import (
     dry_run_param,
     interval_schedule,
     optional_text,
+    options_of_run,
     param_or_template,
+    required_text,
+    runs_at_once,
     table_params,
+    work_params,
     writer_options,
 )
 from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 
+SOURCE = "AIRFLOW_HUDI_OVERWRITE_SOURCE"
+
 with DAG(
     dag_id="hudi_insert_overwrite",
+    dag_display_name="Hudi: overwrite partitions",
     schedule=interval_schedule("AIRFLOW_HUDI_OVERWRITE_SCHEDULE"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
-    tags=["hudi"],
+    max_active_runs=runs_at_once(os.environ.get("AIRFLOW_HUDI_OVERWRITE_SCHEDULE")),
+    tags=["hudi", "write"],
     doc_md=__doc__,
     params={
         **table_params(),
-        "source": optional_text("Parquet file, or a folder of them; empty: that of the run's data interval"),
+        "source": required_text("Parquet file, or a folder of them", SOURCE, "that of the run's data interval"),
         "partitions": optional_text("Partitions to replace, separated by commas; empty: those that rows belong to"),
         "whole_table": Param(False, type="boolean", description="Replace all partitions"),
         "token": optional_text("Name of the work; empty: the data interval, which is written once"),
         "dry_run": dry_run_param(),
+        **work_params(),
     },
 ) as dag:
     HudiInsertOverwriteOperator(
         task_id="overwrite",
-        source=param_or_template("source", "AIRFLOW_HUDI_OVERWRITE_SOURCE"),
+        source=param_or_template("source", SOURCE),
         partitions=param_or_template("partitions", "AIRFLOW_HUDI_OVERWRITE_PARTITIONS"),
         whole_table="{{ params.whole_table }}",
         token="{{ params.token or '' }}",
         dry_run=DRY_RUN,
-        options=writer_options(),
+        options=options_of_run(writer_options()),
         **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),

@@ -24,32 +24,46 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
+from airflow_hudi.dag_params import (
+    RUN_TYPES,
+    TARGET,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.compaction import HudiLogCompactionOperator
+
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_LOG_COMPACTION_SCHEDULE") or None
 
 with DAG(
     dag_id="hudi_log_compaction",
-    schedule=os.environ.get("AIRFLOW_HUDI_LOG_COMPACTION_SCHEDULE") or None,
+    dag_display_name="Hudi: merge log files",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
     params={
         **table_params(),
         "plan": Param(False, type="boolean", description="Plan a log compaction where none is planned"),
         "blocks": Param(5, type="integer", minimum=1, description="Log blocks from which a file slice is taken"),
+        **work_params(),
     },
 ) as dag:
     merge = HudiLogCompactionOperator(
         task_id="merge_logs",
         mode="{{ 'both' if params.plan else 'execute' }}",
-        options={
-            **writer_options(),
-            "hoodie.log.compaction.enable": "{{ params.plan | string | lower }}",
-            "hoodie.log.compaction.blocks.threshold": "{{ params.blocks }}",
-        },
+        options=options_of_run(
+            writer_options(),
+            {
+                "hoodie.log.compaction.enable": "{{ params.plan | string | lower }}",
+                "hoodie.log.compaction.blocks.threshold": "{{ params.blocks }}",
+            },
+        ),
         retries=3,
         retry_delay=timedelta(minutes=1),
         **TARGET,

@@ -24,26 +24,37 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
+from airflow_hudi.dag_params import (
+    RUN_TYPES,
+    TARGET,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 
 COMMON = {
     **TARGET,
-    "options": writer_options(),
+    "options": options_of_run(writer_options()),
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
 }
 
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_METADATA_SCHEDULE", "@daily") or None
+
 with DAG(
     dag_id="hudi_metadata",
-    schedule=os.environ.get("AIRFLOW_HUDI_METADATA_SCHEDULE", "@daily") or None,
+    dag_display_name="Hudi: maintain the metadata table",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
-    params=table_params(),
+    params={**table_params(), **work_params()},
 ) as dag:
     update = HudiMetadataOperator(task_id="update", verb="update", **COMMON)
     validate = HudiMetadataOperator(task_id="validate", verb="validate", **COMMON)

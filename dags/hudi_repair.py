@@ -29,9 +29,13 @@ from airflow_hudi.dag_params import (
     INSTANT_PATTERN,
     RUN_TYPES,
     TARGET,
+    confirmation_param,
     dry_run_param,
     optional_text,
+    options_of_run,
+    runs_at_once,
     table_params,
+    work_params,
     writer_options,
 )
 from airflow_hudi.operators.base import flag
@@ -44,19 +48,20 @@ NEED_AN_INSTANT = ("restore", "delete_savepoint", "unschedule", "takeover")
 HAVE_A_DRY_RUN = ("rollback", "restore", "unschedule")
 COMMON = {
     **TARGET,
-    "options": writer_options(),
+    "options": options_of_run(writer_options()),
     "nothing_to_do": "succeed",
 }
 INSTANT = "{{ params.instant or '' }}"
 
 with DAG(
     dag_id="hudi_repair",
+    dag_display_name="Hudi: repair a table",
     schedule=None,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(None),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "repair"],
     doc_md=__doc__,
     params={
         "verb": Param("rollback", enum=list(VERBS), description="What to do"),
@@ -66,6 +71,8 @@ with DAG(
         "comment": optional_text("Kept in a savepoint"),
         "dry_run": dry_run_param(),
         **table_params(),
+        **work_params(),
+        "confirm": confirmation_param("a rollback or a restore removes rows; dry_run says which files"),
     },
 ) as dag:
 

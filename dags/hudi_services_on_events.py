@@ -28,23 +28,36 @@ from datetime import datetime, timedelta, timezone
 from airflow.sdk import DAG
 
 from airflow_hudi.assets import watched_assets
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params, writer_options
+from airflow_hudi.dag_params import (
+    ENGINE,
+    HUDI_CONN,
+    RUN_TYPES,
+    SPARK_CONN,
+    TABLE,
+    optional_text,
+    options_of_run,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
 
 with DAG(
     dag_id="hudi_services_on_events",
+    dag_display_name="Hudi: run what writers plan",
     schedule=watched_assets(),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=1,  # events that come before a run starts are one run
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "events"],
     doc_md=__doc__,
     params={
         **table_params(),
         "table": optional_text("Path or URI of the table", WATCHED or os.environ.get("AIRFLOW_HUDI_TABLE")),
+        **work_params(os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto"),
     },
 ) as dag:
     HudiTableServicesOperator(
@@ -52,10 +65,10 @@ with DAG(
         tables=TABLE,
         services="rollback, compaction, log_compaction, clustering, indexing, clean",
         mode="execute",
-        options=writer_options(),
+        options=options_of_run(writer_options()),
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
-        engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
+        engine=ENGINE,
         nothing_to_do="succeed",
         retries=3,
         retry_delay=timedelta(minutes=1),

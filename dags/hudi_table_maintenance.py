@@ -28,17 +28,27 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
+from airflow_hudi.dag_params import (
+    RUN_TYPES,
+    TARGET,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 
-OPTIONS = {
-    **writer_options(),
-    "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
-    "hoodie.keep.min.commits": "{{ params.min_commits }}",
-    "hoodie.keep.max.commits": "{{ params.max_commits }}",
-}
+OPTIONS = options_of_run(
+    writer_options(),
+    {
+        "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
+        "hoodie.keep.min.commits": "{{ params.min_commits }}",
+        "hoodie.keep.max.commits": "{{ params.max_commits }}",
+    },
+)
 COMMON = {
     **TARGET,
     # Nothing to do must not skip the tasks behind.
@@ -58,14 +68,17 @@ def number(name: str, default: int, description: str) -> Param:
     )
 
 
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_MAINTENANCE_SCHEDULE", "@hourly") or None
+
 with DAG(
     dag_id="hudi_table_maintenance",
-    schedule=os.environ.get("AIRFLOW_HUDI_MAINTENANCE_SCHEDULE", "@hourly") or None,
+    dag_display_name="Hudi: roll back, clean, archive a table",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
     params={
         **table_params(),
@@ -74,6 +87,7 @@ with DAG(
             "min_commits", 20, "Commits that archival leaves on the timeline; more than a clean keeps"
         ),
         "max_commits": number("max_commits", 30, "Archival starts when the timeline has more commits"),
+        **work_params(),
     },
 ) as dag:
     roll_back = HudiRollbackOperator(task_id="roll_back_failed_writes", options=OPTIONS, **COMMON)

@@ -23,17 +23,31 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, optional_text, table_params, writer_options
+from airflow_hudi.dag_params import (
+    ENGINE,
+    HUDI_CONN,
+    RUN_TYPES,
+    SPARK_CONN,
+    optional_text,
+    options_of_run,
+    runs_at_once,
+    table_params,
+    work_params,
+    writer_options,
+)
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_SCHEDULE") or None
 
 with DAG(
     dag_id="hudi_tables",
-    schedule=os.environ.get("AIRFLOW_HUDI_SCHEDULE") or None,
+    dag_display_name="Hudi: services of many tables",
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=runs_at_once(SCHEDULE),
     allowed_run_types=RUN_TYPES,
-    tags=["hudi"],
+    tags=["hudi", "maintain"],
     doc_md=__doc__,
     params={
         "tables": optional_text("Paths or URIs, separated by commas", os.environ.get("AIRFLOW_HUDI_TABLES")),
@@ -43,6 +57,7 @@ with DAG(
         "delta_commits": Param(5, type="integer", minimum=1, description="Delta commits after which to compact"),
         "commits_retained": Param(10, type="integer", minimum=1, description="Commits whose files a clean keeps"),
         **{name: param for name, param in table_params().items() if name != "table"},
+        **work_params(),
     },
 ) as dag:
     HudiTableServicesOperator(
@@ -51,11 +66,14 @@ with DAG(
         services="{{ params.services }}",
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
-        options={
-            **writer_options(),
-            "hoodie.compact.inline.max.delta.commits": "{{ params.delta_commits }}",
-            "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
-        },
+        engine=ENGINE,
+        options=options_of_run(
+            writer_options(),
+            {
+                "hoodie.compact.inline.max.delta.commits": "{{ params.delta_commits }}",
+                "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
+            },
+        ),
         retries=3,
         retry_delay=timedelta(minutes=1),
     )

@@ -61,10 +61,11 @@ class Airflow:
         body = {**fields, "connection_id": connection_id}
         self._call("PATCH", f"/api/v2/connections/{connection_id}?update_mask={changed}", body)
 
-    def trigger(self, dag_id: str, run_id: str) -> None:
-        """Unpauses a DAG and starts a run. Raises NotReadyError while the DAG is not known yet."""
+    def trigger(self, dag_id: str, run_id: str, conf: Mapping[str, Any] | None = None) -> None:
+        """Unpauses a DAG and starts a run with these params. Raises NotReadyError while the DAG is not known yet."""
         self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
-        self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", {"logical_date": None, "dag_run_id": run_id, "conf": {}})
+        body = {"logical_date": None, "dag_run_id": run_id, "conf": dict(conf or {})}
+        self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """State of a run: queued, running, success or failed."""

@@ -59,7 +59,7 @@ def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path
     variables = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(found) for name, found in connections(table.path).items()}
     with Stack(home / "airflow", dags_folder(home), {**environment(home, table.path), **variables}) as stack:
         try:
-            stack.wait_until_healthy(timeout)
+            stack.wait_until_healthy(timeout, say)
             say(f"Airflow is up at {stack.url} after {time.monotonic() - started:.0f} s")
             follower = Follower(stack, DAG_ID, RUN_ID, timeout, say)
             follower.trigger()
@@ -99,12 +99,13 @@ def judge(table: DemoTable, planned: Instant, before: RowCounts, after: RowCount
         raise DemoError("the compaction brought nothing to read-optimized queries")
 
 
-def connections(table: Path) -> dict[str, dict[str, Any]]:
-    """The two connections that the DAGs use, by their ids."""
+def connections(table: Path, engine: str | None = None) -> dict[str, dict[str, Any]]:
+    """The two connections that the DAGs use, by their ids. Without an engine work is done on Spark."""
+    extra = {} if engine is None else {"extra": {"engine": engine}}
     return {
         "spark_default": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}},
         # Without a port Airflow 3.3.1 and 3.3.2 refuse the Test button (apache/airflow#73298).
-        "hudi_default": {"conn_type": "hudi", "host": str(table.parent), "port": 0},
+        "hudi_default": {"conn_type": "hudi", "host": str(table.parent), "port": 0, **extra},
     }
 
 

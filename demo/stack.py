@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -11,14 +12,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from demo.rest import Airflow, Login
+from hudi_core.errors import Reminder
 
 STOP_SECONDS = 15.0
+SAID_EVERY = 10.0
+"""Seconds between two lines of a wait."""
+
+
+_DECORATION = re.compile(r"\S+Z \[\w+ *\] | +\[airflow\..*")
 
 
 class DemoError(Exception):
@@ -115,15 +122,22 @@ class Stack:
         self._process.wait()
         self._process = None
 
-    def wait_until_healthy(self, timeout: float) -> None:
-        """Returns when all four components report health. Raises DemoError."""
-        deadline = time.monotonic() + timeout
+    def wait_until_healthy(self, timeout: float, say: Callable[[str], None] | None = None) -> None:
+        """Returns when all four components report health. Says what it waits for, when that changes and every
+        SAID_EVERY seconds. Raises DemoError.
+        """
+        started, shown = time.monotonic(), list[str]()
+        reminder = Reminder(time.monotonic, every=SAID_EVERY)
         missing: list[str] = []
-        while time.monotonic() < deadline:
+        while time.monotonic() < started + timeout:
             self.check_alive()
             missing = self.api.unhealthy()
             if not missing:
                 return
+            if say is not None and (reminder.is_due() or missing != shown):
+                shown = missing
+                said = f"; it says: {line}" if (line := self._said()) else ""
+                say(f"{time.monotonic() - started:3.0f} s: waiting for Airflow's {', '.join(missing)}{said}")
             time.sleep(0.5)
         raise DemoError(f"after {timeout:.0f} s Airflow still lacks {', '.join(missing)}")
 
@@ -147,6 +161,10 @@ class Stack:
         if not self.log.is_file():
             return "(no log)"
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _said(self) -> str:
+        """The last line of its log, without the time and the place in Airflow's code."""
+        return _DECORATION.sub("", self.log_tail(1))[:100].strip()
 
     def _group_lives(self) -> bool:
         if self._process is None:

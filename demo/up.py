@@ -23,9 +23,9 @@ from pathlib import Path
 from demo import marked
 from demo.rest import Airflow, Login, NotReadyError
 from demo.run import ROOT, TIMEOUT_SECONDS, connections, environment, say, terminated_as_interrupted
-from demo.stack import STOP_SECONDS, DemoError, Stack
+from demo.stack import SAID_EVERY, STOP_SECONDS, DemoError, Stack
 from demo.table import DemoTable
-from hudi_core.errors import HudiError
+from hudi_core.errors import HudiError, Reminder
 
 HOME = ROOT / ".demo-up"
 DAGS = ROOT / "dags"
@@ -68,10 +68,11 @@ def up(home: Path = HOME, timeout: float = TIMEOUT_SECONDS, launch: Launch | Non
         if home.exists():
             say("An earlier demo has ended without `make demo-down`; what it left is removed")
             shutil.rmtree(home)
-        say("Starting Airflow (api-server, scheduler, dag-processor, triggerer) with a Hudi table…")
         started, mark = time.monotonic(), marked.new_mark()
         try:
+            say("Unpacking a table that real Apache Hudi 0.15 wrote")
             table = DemoTable(home / "warehouse").path
+            say("Starting Airflow (api-server, scheduler, dag-processor, triggerer); it takes a minute or two")
             state = State(mark, "admin", secrets.token_urlsafe(9), str(table))
             _write(home, state)
             start = launch or partial(launch_airflow, timeout=timeout)
@@ -120,17 +121,20 @@ def launch_airflow(
         login,
     )
     stack.start()
-    stack.wait_until_healthy(timeout)
-    for name, fields in connections(table).items():
+    stack.wait_until_healthy(timeout, say)
+    say("Adding the connections hudi_default (engine auto: small tables need no Spark) and spark_default")
+    for name, fields in connections(table, engine="auto").items():
         stack.api.add_connection(name, fields)
-    missing = {path.stem for path in dags.glob("*.py")}
-    deadline = time.monotonic() + timeout
+    names = {path.stem for path in dags.glob("*.py")}
+    missing, started, reminder = names, time.monotonic(), Reminder(time.monotonic, every=SAID_EVERY)
     while missing:
         stack.check_alive()
-        if time.monotonic() > deadline:
+        if time.monotonic() > started + timeout:
             raise DemoError(f"after {timeout:.0f} s Airflow still lacks the DAGs {', '.join(sorted(missing))}")
+        if reminder.is_due():
+            say(f"{time.monotonic() - started:3.0f} s: {len(names - missing)} of {len(names)} DAGs are read")
         time.sleep(0.5)
-        missing -= stack.api.dag_ids()
+        missing = names - stack.api.dag_ids()
     return stack.url
 
 
@@ -143,7 +147,8 @@ def describe(state: State) -> Iterator[str]:
     yield "Dags > hudi_compaction > Trigger > Trigger: runs the planned compaction; Logs and XCom of its task `compact`"
     yield "the same with hudi_doctor, hudi_metadata, hudi_indexing, hudi_table_maintenance; the forms need no input"
     yield "hudi_clustering: the same, and `sort_columns` in the form orders the rows"
-    yield "hudi_repair: `verb` and `instant` in the form"
+    yield "hudi_repair: `verb` and `instant` in the form, and `yes` where it asks for that"
+    yield "`engine` in each form: empty is `auto`, as hudi_default says; `spark` starts a Spark job"
     yield "hudi_clean waits for a planned clean. Once the compaction is done, this plans one:"
     yield f"    make hudictl ARGS='schedule clean {table} --option hoodie.clean.commits.retained=1'"
     yield "A backfill is refused: services work on the table as it is now, not on an interval (docs/airflow.md)"

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
 Golden = Callable[[str, str], GoldenCase]
 
+YES = {"confirm": "yes"}
+
 
 def environment_for(airflow_environment: dict[str, str], table: Path) -> dict[str, str]:
     connection = json.dumps({"conn_type": "hudi", "host": str(table.parent)})
@@ -287,9 +289,9 @@ def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environmen
     commits = [instant.requested_time for instant in timeline(table).commits()]
     target = commits[-2]
     confs = [
-        {"verb": "savepoint", "instant": target, "comment": "before the repair"},
-        {"verb": "restore", "instant": target, "dry_run": True},
-        {"verb": "restore", "instant": target, "dry_run": False},
+        {"verb": "savepoint", "instant": target, "comment": "before the repair", **YES},
+        {"verb": "restore", "instant": target, "dry_run": True, **YES},
+        {"verb": "restore", "instant": target, "dry_run": False, **YES},
     ]
 
     results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
@@ -308,7 +310,7 @@ def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environmen
 def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "savepoint_mor").table
     (target,) = timeline(table).of_actions("savepoint").requested_times
-    confs = [{"verb": "delete_savepoint", "instant": target}, {"verb": "rollback"}]
+    confs = [{"verb": "delete_savepoint", "instant": target, **YES}, {"verb": "rollback", **YES}]
 
     results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
 
@@ -329,8 +331,8 @@ def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environ
     }
     runs: list[tuple[str, dict[str, Any]]] = [
         ("hudi_doctor", {"fail_on": "warning", "probe_store": True}),
-        ("hudi_repair", {"verb": "takeover", "instant": instant}),
-        ("hudi_repair", {"verb": "unschedule", "instant": instant}),
+        ("hudi_repair", {"verb": "takeover", "instant": instant, **YES}),
+        ("hudi_repair", {"verb": "unschedule", "instant": instant, **YES}),
     ]
 
     (ill, freeing, dropping), output = run_dags(environment, runs)
@@ -436,7 +438,7 @@ def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dic
     environment = environment_for(airflow_environment, table)
     environment["AIRFLOW__HUDI__TABLE_LINK"] = "https://console.example/{path}"
 
-    (result,), output = run_dag(environment, "hudi_drill", [{}])
+    (result,), output = run_dag(environment, "hudi_drill", [YES])
 
     assert result["state"] == "success", output[-8000:]
     link = f"https://console.example/{str(table).strip('/')}"
@@ -461,7 +463,7 @@ def test_a_drill_that_cannot_break_the_table_fails_and_keeps_its_savepoint(
     table = golden("9", "cow_basic").table
     rows = read_rows(table)
     (result,), output = run_dag(
-        environment_for(airflow_environment, table), "hudi_drill", [{"partition": "no/such/partition"}]
+        environment_for(airflow_environment, table), "hudi_drill", [{"partition": "no/such/partition", **YES}]
     )
     assert result["state"] == "failed", output[-8000:]
     assert [result["tasks"][name] for name in ("savepoint", "break_table", "restore")] == [

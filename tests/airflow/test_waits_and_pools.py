@@ -1,9 +1,12 @@
-"""On a whole Airflow: deferred sensors that a write and a service wake, and a mapped task for each table in a pool."""
+"""On a whole Airflow: deferred sensors that a write and a service wake, mapped tasks of tables in a pool, and runs that
+wait beside one that works.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +22,7 @@ from demo.stack import Stack
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.requests import ScheduleRequest
 from hudi_core.table import HudiTable
+from tests.airflow.conftest import ROOT
 from tests.airflow.dag_runs import TIMEOUT_SECONDS
 from tests.airflow.test_events import wait_until
 from tests.support.changed_tables import QUICK_CLOCK
@@ -109,3 +113,36 @@ def test_sensors_are_woken_and_tables_take_turns_in_a_pool(
     assert (idle["pending"], idle["oldest"]) == (0, None)
     done = {item.requested_time: item.is_completed for item in HudiTable.open(str(planned)).timeline()}
     assert done[compaction]
+
+
+def test_runs_that_wait_for_one_table_hold_up_no_run_for_another(
+    golden: Callable[[str, str], GoldenCase], tmp_path: Path
+) -> None:
+    """There are more of them than Airflow allows of a DAG that does not say otherwise, and than the pool has slots."""
+    waiting, planned = golden("9", "mor_basic").table, golden("9", "clean_requested_mor").table
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    shutil.copy(ROOT / "dags" / "hudi_clean.py", folder)
+    variables = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name, fields in connections(waiting).items()}
+    variables |= environment(tmp_path, waiting)
+    variables |= {
+        f"AIRFLOW__CORE__{name}": "2"
+        for name in ("MAX_ACTIVE_RUNS_PER_DAG", "MAX_ACTIVE_TASKS_PER_DAG", "DEFAULT_POOL_TASK_SLOT_COUNT")
+    }
+    runs = ("w1", "w2", "w3")
+    with Stack(tmp_path / "airflow", folder, variables) as stack:
+        stack.wait_until_healthy(TIMEOUT_SECONDS)
+        api = stack.api
+        wait_until(lambda: "hudi_clean" in api.dag_ids(), "the DAG is not parsed")
+
+        def waits(run: str) -> str:
+            return str(api.tasks("hudi_clean", run)["wait_for_clean"]["state"])
+
+        for run in runs:
+            api.trigger("hudi_clean", run, {"table": str(waiting)})
+        wait_until(lambda: {waits(run) for run in runs} == {"deferred"}, "the runs do not wait")
+        api.trigger("hudi_clean", "works", {"table": str(planned), "engine": "local"})
+        wait_until(lambda: api.run_state("hudi_clean", "works") == "success", "the other table is not cleaned")
+        assert {waits(run) for run in runs} == {"deferred"}
+        done = api.xcom("hudi_clean", "works", "clean")
+    assert (done["state"], done["engine"]) == ("completed", "local")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from airflow.sdk import CronDataIntervalTimetable
+from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.dag_params import interval_schedule
+from airflow_hudi.dag_params import interval_schedule, looks_once_where_scheduled, required_text, runs_at_once
+from airflow_hudi.sensors.instant import HudiInstantSensor
 
 
 def test_cron_text_has_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +29,48 @@ def test_what_is_no_cron_stays(monkeypatch: pytest.MonkeyPatch, text: str, sched
     assert interval_schedule("SCHEDULE") == schedule
     monkeypatch.delenv("SCHEDULE")
     assert interval_schedule("SCHEDULE") is None
+
+
+@pytest.mark.parametrize("dag_id", ["hudi_clean", "hudi_compaction"])
+@pytest.mark.parametrize(
+    ("schedule", "runs", "looks_once"),
+    [("", 1000, False), ("@once", 1000, False), ("@continuous", 1, False), ("@hourly", 1000, True)],
+)
+def test_a_waiting_run_keeps_no_other_table_waiting(
+    monkeypatch: pytest.MonkeyPatch, dag_id: str, schedule: str, runs: int, looks_once: bool
+) -> None:
+    """Airflow allows a continuous DAG one run. Those of a cron schedule, all of one table, would pile up."""
+    monkeypatch.setenv("AIRFLOW_HUDI_SCHEDULE", schedule)
+    spec = importlib.util.spec_from_file_location(dag_id, Path(__file__).parents[3] / "dags" / f"{dag_id}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    wait = module.wait
+    assert module.dag.max_active_runs == runs_at_once(schedule or None) == runs
+    assert (wait._pre_execute_hook is not None) == looks_once
+
+
+def test_a_scheduled_run_looks_once(table: Path, put: Callable[..., None]) -> None:
+    hook = looks_once_where_scheduled("@hourly")["pre_execute"]
+    sensor = HudiInstantSensor(task_id="wait", table=str(table), hudi_conn_id=None, action="clean")
+
+    def look(kind: str) -> None:
+        context: Any = {"dag_run": SimpleNamespace(run_type=kind), "task": sensor}
+        hook(context)
+
+    look("manual")
+    with pytest.raises(AirflowSkipException, match="the next run of the schedule looks again"):
+        look("scheduled")
+    put("20260102000000000.clean.requested")
+    look("scheduled")
+    sensor = HudiInstantSensor(task_id="wait", table="/nowhere", hudi_conn_id=None)
+    look("scheduled")  # what the sensor itself fails for
+
+
+def test_what_an_environment_variable_gives_need_not_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = required_text("Rows", "MY_SOURCE", "those of the day")
+    assert (needed.schema["type"], needed.schema["minLength"], needed.description) == ("string", 1, "Rows")
+    monkeypatch.setenv("MY_SOURCE", "s3://b/{{ ds }}")
+    given = required_text("Rows", "MY_SOURCE", "those of the day")
+    assert (given.schema["type"], given.description) == (["null", "string"], "Rows; empty: those of the day")

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
 import copy, importlib.util, json, os, sys
+from types import SimpleNamespace
+from jinja2 import Environment
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 for number, path in enumerate(sys.argv[1:]):
     spec = importlib.util.spec_from_file_location(f"dag_file_{number}", path)
@@ -24,8 +26,12 @@ for number, path in enumerate(sys.argv[1:]):
     heavy = [name for name in ("pyarrow", "pyspark") if name in sys.modules]
     upstream = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
     intervals = [task.poke_interval for task in dag.tasks if getattr(task, "deferrable", False)]
-    dag.params.validate()
-    params = {name: dag.params[name] for name in dag.params}
+    try:
+        dag.params.validate()
+        valid = True
+    except ParamValidationError:
+        valid = False
+    params = {name: dag.params.get_param(name).value for name in dag.params}
     forms = {name: dag.params.get_param(name).schema for name in dag.params}
     accepted = []
     for change in json.loads(os.environ["CHANGES"]).get(dag.dag_id, []):
@@ -44,24 +50,54 @@ for number, path in enumerate(sys.argv[1:]):
             except AirflowFailException as error:
                 refused.append(str(error))
     retries = {task.task_id: task.retries for task in dag.tasks} if "Asset" in type(dag.timetable).__name__ else None
-    options = {task.task_id: task.options for task in dag.tasks if hasattr(task, "options")}
+    of_run = {"params": {**params, "options": {"hoodie.free": 1}}, "dag_run": SimpleNamespace(partition_key=None)}
+    jobs = [task for task in dag.tasks if hasattr(task, "options")]
+    options = {task.task_id: task.options and task.options(of_run, Environment()) for task in jobs}
+    engines = {task.task_id: task.engine for task in jobs}
     line = [dag.dag_id, heavy, dag.max_active_runs, upstream, retries, intervals, options]
-    line += [params, forms, accepted, refused]
+    line += [params, forms, valid, engines, [dag.dag_display_name, sorted(dag.tags)], accepted, refused]
     print("FOUND", json.dumps(line))
 """
+YES = {"confirm": "yes"}
+REQUIRED = {
+    "hudi_repair": ["confirm"],
+    "hudi_drill": ["confirm"],
+    "hudi_insert_overwrite": ["source"],
+    "hudi_delete_partition": ["partitions"],
+}
+"""What has to be typed."""
+EVENTS = {"hudi_changed_partitions", "hudi_cluster_partition", "hudi_services_on_events"}
+ONE_AT_A_TIME = {*EVENTS, "hudi_drill", "hudi_fleet"}
+"""DAGs whose runs are all of the same tables, or whose events become one run."""
+PURPOSES = {
+    "events": EVENTS,
+    "repair": {"hudi_drill", "hudi_repair"},
+    "write": {"hudi_delete_partition", "hudi_insert_overwrite"},
+}
 CHANGES = {
     "hudi_repair": [
         *(
-            {"verb": verb, "instant": "20260102030405678"}
+            {"verb": verb, "instant": "20260102030405678", **YES}
             for verb in ("rollback", "restore", "savepoint", "unschedule")
         ),
-        {"verb": "delete_savepoint", "instant": "20260102030405", "comment": "why"},
-        {"verb": "takeover", "instant": None, "comment": None, "table": None},
-        {"verb": "repair"},
-        {"dry_run": "maybe"},
-        {"instant": "yesterday"},
-        {"instant": "2026-01-02"},
+        {"verb": "delete_savepoint", "instant": "20260102030405", "comment": "why", **YES},
+        {"verb": "takeover", "instant": None, "comment": None, "table": None, **YES},
+        {"verb": "repair", **YES},
+        {"dry_run": "maybe", **YES},
+        {"instant": "yesterday", **YES},
+        {"instant": "2026-01-02", **YES},
+        {},
+        {"confirm": "no"},
     ],
+    "hudi_drill": [YES, {"partition": "day=1", **YES}, {"partition": "day=1"}],
+    "hudi_compaction": [
+        {"engine": "auto", "options": {"hoodie.a": "b", "hoodie.c": 1, "hoodie.d": True}},
+        {"engine": None, "options": None},
+        {"engine": "sprak"},
+        {"options": {"hoodie.a": {}}},
+        {"options": "hoodie.a=b"},
+    ],
+    "hudi_fleet": [{"tables": ["s3://b/u"], "engine": "local"}, {"tables": None}, {"tables": ["s3://b/other"]}],
     "hudi_clustering": [
         {"sort_columns": "city,ts", "layout": "hilbert"},
         {"layout": "random"},
@@ -69,16 +105,27 @@ CHANGES = {
     ],
     "hudi_table_maintenance": [{"commits_retained": 3}, {"commits_retained": 0}, {"table": "s3://b/other"}],
     "hudi_log_compaction": [{"plan": True, "blocks": 1}, {"blocks": 0}, {"plan": "later"}],
-    "hudi_insert_overwrite": [{"source": "s3://b/rows", "whole_table": True}, {"whole_table": "all"}],
-    "hudi_delete_partition": [{"partitions": "day=1,day=2", "token": "once", "dry_run": True}, {"partitions": 1}],
+    "hudi_insert_overwrite": [
+        {"source": "s3://b/rows", "whole_table": True},
+        {"source": "s3://b/rows", "whole_table": "all"},
+        {"whole_table": True},
+    ],
+    "hudi_delete_partition": [
+        {"partitions": "day=1,day=2", "token": "once", "dry_run": True},
+        {"partitions": 1},
+        {"dry_run": True},
+    ],
 }
 ACCEPTED = {
-    "hudi_repair": [True] * 6 + [False] * 4,
+    "hudi_repair": [True] * 6 + [False] * 6,
+    "hudi_drill": [True, True, False],
+    "hudi_compaction": [True, True, False, False, False],
+    "hudi_fleet": [True, True, False],
     "hudi_clustering": [True, False, False],
     "hudi_table_maintenance": [True, False, True],
     "hudi_log_compaction": [True, False, False],
-    "hudi_insert_overwrite": [True, False],
-    "hudi_delete_partition": [True, False],
+    "hudi_insert_overwrite": [True, False, False],
+    "hudi_delete_partition": [True, False, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
 LOCK, SORT_COLUMNS, LAYOUT = (
@@ -156,7 +203,7 @@ def test_tasks_that_events_start_are_tried_again(parsed: dict[str, list[Any]]) -
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
     heavy, runs, upstream, _, intervals, _, params, *_ = parsed[name]
-    assert (heavy, runs, upstream) == ([], 1, UPSTREAM[name])
+    assert (heavy, runs, upstream) == ([], 1 if name in ONE_AT_A_TIME else 1000, UPSTREAM[name])
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
     if name == "hudi_tables":
         assert params["tables"] == "s3://b/t, s3://b/u"
@@ -176,26 +223,48 @@ def test_every_task_that_may_write_to_a_table_has_the_options_of_its_writers(
     assert bool(found) == (name != "hudi_changed_partitions")
 
 
-def test_a_clustering_orders_rows_as_the_writers_do(parsed: dict[str, list[Any]]) -> None:
-    for name in ("hudi_clustering", "hudi_cluster_partition"):
-        options, params = parsed[name][5]["cluster"], parsed[name][6]
-        assert (options[SORT_COLUMNS], params["sort_columns"]) == ("{{ params.sort_columns or '' }}", "city")
-        layouts = {"{{ params.layout }}": params.get("layout")}
-        assert layouts.get(options[LAYOUT], options[LAYOUT]) == "ZORDER"
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_a_run_says_where_its_work_is_done_and_by_which_further_options(
+    parsed: dict[str, list[Any]], name: str
+) -> None:
+    _, _, _, _, _, options, params, forms, _, engines, *_ = parsed[name]
+    if name == "hudi_changed_partitions":
+        assert (options, "engine" in params) == ({}, False)
+        return
+    assert forms["engine"]["enum"] == [None, "spark", "auto", "local"]
+    watched = ("hudi_services_on_events", "hudi_cluster_partition", "hudi_fleet")
+    assert (params["engine"], params["options"]) == ("auto" if name in watched else None, {})
+    assert set(engines.values()) == {"{{ params.engine or '' }}"}
+    assert {(given or {}).get("hoodie.free") for task, given in options.items() if task != "probe_store"} == {1}
 
 
 @pytest.mark.parametrize("name", UPSTREAM)
-def test_the_trigger_form_can_be_submitted_with_its_defaults(parsed: dict[str, list[Any]], name: str) -> None:
+def test_a_dag_has_a_name_for_people_and_a_tag_of_its_purpose(parsed: dict[str, list[Any]], name: str) -> None:
+    shown, tags = parsed[name][10]
+    purpose = next((tag for tag, names in PURPOSES.items() if name in names), "maintain")
+    assert (shown.startswith("Hudi: "), tags) == (True, sorted(["hudi", purpose]))
+
+
+def test_a_clustering_orders_rows_as_the_writers_do(parsed: dict[str, list[Any]]) -> None:
+    for name in ("hudi_clustering", "hudi_cluster_partition"):
+        options, params = parsed[name][5]["cluster"], parsed[name][6]
+        assert options[SORT_COLUMNS] == params["sort_columns"] == "city"
+        assert options[LAYOUT] == "ZORDER"
+
+
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_the_trigger_form_asks_for_what_a_run_needs_alone(parsed: dict[str, list[Any]], name: str) -> None:
     """Airflow's form takes a field for required whose type does not include null; an empty one keeps its button grey
     (FlexibleForm: isRequired).
     """
-    *_, params, forms, _, _ = parsed[name]
+    params, forms, valid = parsed[name][6:9]
     required = [
         field
         for field, form in forms.items()
         if form.get("type") and not (isinstance(form["type"], list) and "null" in form["type"])
     ]
-    assert [field for field in required if params[field] in (None, "")] == []
+    assert [field for field in required if params[field] in (None, "")] == REQUIRED.get(name, [])
+    assert valid == (name not in REQUIRED)
 
 
 @pytest.mark.parametrize("name", CHANGES)

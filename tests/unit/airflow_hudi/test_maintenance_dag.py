@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
 from hudi_core.errors import ConfigError
@@ -50,7 +52,7 @@ def test_one_task_for_all_tables_of_a_pool(file: str) -> None:
     assert (alerts.trigger_rule, alerts.retries, dag.get_task("all_succeeded").trigger_rule) == (
         "all_done",
         default.retries,
-        "all_success",
+        "none_failed",
     )
     assert (dag.max_active_runs, dag.catchup) == (1, False)
 
@@ -61,6 +63,30 @@ def test_a_task_for_each_table(file: str) -> None:
     assert mapped.expand_input.value == {"tables": ["b", "d"]}
     assert (mapped.pool, dag.max_active_runs) == ("large_tables", 2)
     assert "task.tables" in mapped.map_index_template
+
+
+@pytest.mark.parametrize("one_task_per_table", [False, True])
+def test_a_run_may_be_for_some_of_the_tables(file: str, one_task_per_table: bool) -> None:
+    """A task without any of them is skipped: without tables it would work on all of the file."""
+    dag = hudi_maintenance_dag("fleet", policy=file, one_task_per_table=one_task_per_table)
+    assert dag.params.get_param("tables").schema["items"]["enum"] == ["a", "b", "c", "d"]
+    for chosen, kept in (([], ["b", "d"]), (None, ["b", "d"]), (["a", "d"], ["d"]), (["a"], None)):
+        for task_id in ("services_large_tables", "alerts"):
+            task: Any = dag.get_task(task_id)
+            of_task = SimpleNamespace(tables=["b", "d"])
+            context: Any = {"params": {"tables": chosen}, "task": of_task}
+            hook = task.partial_kwargs["pre_execute"] if task.is_mapped else task._pre_execute_hook
+            if kept is None:
+                with pytest.raises(AirflowSkipException, match="for other tables"):
+                    hook(context)
+            else:
+                hook(context)
+                assert of_task.tables == kept
+    of_task = SimpleNamespace(tables="b")
+    context = {"params": {"tables": ["b"]}, "task": of_task}
+    task = dag.get_task("services_large_tables")
+    (task.partial_kwargs["pre_execute"] if task.is_mapped else task._pre_execute_hook)(context)
+    assert of_task.tables == ["b"], "a mapped task has one, as a text"
 
 
 def test_a_pool_may_have_any_name() -> None:
