@@ -76,7 +76,7 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
 
     Of several actions at one instant that of `action` is chosen, else the commit under the savepoint. Actions compete
     as on the timeline: `compaction` also means its completed `commit`. Raises ConfigError for an action that does not
-    exist, for the beginning of several instants, and when neither the timeline nor its archive holds such an instant.
+    exist, for the prefix of several instants, and when neither the timeline nor its archive holds such an instant.
     """
     if action is not None and action not in KNOWN_ACTIONS:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(KNOWN_ACTIONS))}")
@@ -106,18 +106,18 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
     return ShownInstant(chosen, files.plan(chosen) or None, files.content(chosen) or None, savepoint)
 
 
-def _whole_instant(context: ReadContext, active: Iterable[str], beginning: str) -> str:
-    """The one instant, active or archived, that begins so; `beginning` itself where none does, or it is one."""
+def _whole_instant(context: ReadContext, active: Iterable[str], prefix: str) -> str:
+    """The one instant, active or archived, that begins so; `prefix` itself where none does, or it is one."""
     archived = (item.requested_time for item in context.history().instants())
-    fitting = sorted({item for item in (*active, *archived) if beginning and item.startswith(beginning)})
-    if len(fitting) > 1 and beginning not in fitting:
+    fitting = sorted({item for item in (*active, *archived) if prefix and item.startswith(prefix)})
+    if len(fitting) > 1 and prefix not in fitting:
         named = ", ".join(fitting[:_NAMED]) + (", …" if len(fitting) > _NAMED else "")
         raise ConfigError(
-            f"{len(fitting)} instants begin with {beginning}: {named}",
+            f"{len(fitting)} instants begin with {prefix}: {named}",
             path=context.active.folder,
             remedy="give more digits of the instant",
         )
-    return fitting[0] if len(fitting) == 1 else beginning
+    return fitting[0] if len(fitting) == 1 else prefix
 
 
 class _ActiveFiles:
