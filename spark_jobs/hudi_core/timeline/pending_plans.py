@@ -35,7 +35,8 @@ def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> Clustering
 def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1.
 
-    False for a replacecommit without a requested file: it was rolled back or archived since the listing.
+    False for a replacecommit without a requested file: it was rolled back or archived since the listing. One whose file
+    is damaged counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan.
     """
     if instant.pending_action != Action.REPLACE_COMMIT:
         return instant.pending_action == Action.CLUSTERING
@@ -43,6 +44,10 @@ def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
         return read_clustering_plan(active, instant) is not None
     except StorageNotFoundError:
         return False
+    except CorruptFileError:
+        if instant.state is not State.REQUESTED:
+            raise
+        return True
 
 
 def pending_ingestion(active: ActiveTimeline, timeline: Timeline) -> Iterator[Instant]:

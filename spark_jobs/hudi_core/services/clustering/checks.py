@@ -12,7 +12,7 @@ from hudi_core.codec.column_paths import column_named
 from hudi_core.config.keygen_config import PARTITION_BUCKETS
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
-from hudi_core.errors import ConflictError, FormatError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
@@ -127,6 +127,26 @@ def order_of(
     order = SortOrder(columns, layout)
     order.check(stored)
     return order
+
+
+def check_parameters(
+    plan: ClusteringPlan,
+    options: Mapping[str, str],
+    schema: AvroSchema,
+    dropped: Collection[str] = (),
+    *,
+    path: str,
+    instant: str,
+) -> None:
+    """Raises what target_bytes and order_of raise; the plan in `path` is named, unless options came before it."""
+    try:
+        target_bytes(plan, options)
+        order_of(plan.strategy_params, options, schema, dropped)
+    except (ConfigError, UnsupportedError) as error:
+        if not (TARGET_FILE_BYTES.is_set(options) or LAYOUT.is_set(options)):
+            error.path = path
+            error.remedy = f"drop the plan, and correct what planned it: hudictl unschedule TABLE {instant}"
+        raise
 
 
 def target_bytes(plan: ClusteringPlan, options: Mapping[str, str]) -> int:

@@ -23,6 +23,7 @@ from hudi_core.services.clustering.checks import (
     SINGLE_FILE,
     check_no_plans_on,
     check_not_undone,
+    check_parameters,
     check_plan,
     check_untouched,
     merge_policy,
@@ -101,8 +102,8 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         merge_policy(self.context, plan)
         check_schema_of_latest(self.context, timeline)
         schema = table_schema(self.storage, self.context.config, timeline)
-        target_bytes(plan, self.context.options)
-        order_of(plan.strategy_params, self.context.options, schema, self.context.config.dropped_columns)
+        dropped = self.context.config.dropped_columns
+        check_parameters(plan, self.context.options, schema, dropped, path=path, instant=self.instant)
         check_plan_seen(self.context, timeline, self.instant, self.action)
         groups = self.file_groups(plan)
         check_untouched(self.context, timeline, self.instant, groups, None)

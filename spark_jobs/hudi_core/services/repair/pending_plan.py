@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.clustering.checks import resizes_buckets
@@ -60,7 +61,12 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     kind = action if action == Action.SAVEPOINT else service_of_action(action) or "write"
     if action not in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
-        groups = planned_file_groups(context.active, target)
+        try:
+            groups = planned_file_groups(context.active, target)
+        except CorruptFileError as error:
+            if target.state is not State.REQUESTED or list_markers(context.storage, instant):
+                raise  # what was written may be that of an overwrite
+            return PendingPlan(target, Action.CLUSTERING, damaged=error)
         return PendingPlan(target, kind) if groups is None else _clustering(context, target, groups)
     try:
         groups = planned_file_groups(context.active, target)

@@ -15,6 +15,7 @@ from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.checks import (
     check_not_undone,
+    check_parameters,
     check_plan,
     check_untouched,
     order_of,
@@ -133,6 +134,18 @@ def test_the_size_of_a_file_is_that_of_the_run_or_the_plan() -> None:
     assert target_bytes(PLAN, {}) == 1 << 30
     with pytest.raises(ConfigError, match=r"target\.file"):
         target_bytes(replace(PLAN, strategy_params={TARGET: "-1"}), {})
+
+
+@pytest.mark.parametrize("params", [{SORT_COLUMNS: "gone"}, {TARGET: "0"}, {SORT_COLUMNS: "a", LAYOUT: "circle"}])
+def test_a_bad_parameter_names_the_plan_and_the_way_out(params: dict[str, str]) -> None:
+    plan = replace(PLAN, strategy_params=params)
+    with pytest.raises(ConfigError) as caught:
+        check_parameters(plan, {}, SCHEMA, path="the plan", instant="20250101000000000")
+    assert caught.value.path == "the plan"
+    assert "hudictl unschedule TABLE 20250101000000000" in str(caught.value.remedy)
+    with pytest.raises(ConfigError) as caught:
+        check_parameters(PLAN, {TARGET: "0"}, SCHEMA, path="the plan", instant="20250101000000000")
+    assert caught.value.path != "the plan", "it is the option of the run"
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
