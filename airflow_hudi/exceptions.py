@@ -3,6 +3,7 @@
 HudiError
 ├── HudiSensorFailed      also an AirflowException, so that soft_fail and never_fail apply
 ├── HudiInstantNotFound
+├── HudiInputRefused
 ├── HudiInstantBusy
 ├── HudiNotificationFailed
 ├── HudiTableUnreadable
@@ -23,6 +24,10 @@ class HudiSensorFailed(HudiError, AirflowException):
 
 class HudiInstantNotFound(ConfigError):
     """The instant that a task is to run is not on the timeline, or one of another action: no retry finds it."""
+
+
+class HudiInputRefused(ConfigError):
+    """The job refused its input, for the reason and with the remedy that it named: no retry changes that."""
 
 
 class HudiInstantBusy(ConflictError):

@@ -10,6 +10,8 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 
 NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
 """The members that are counts."""
+ELSEWHERE = "another process completed it"
+"""The `reason` of an instant at which neither the task nor an earlier try of it did anything."""
 
 
 def instant_named(instant: Instant) -> dict[str, Any]:
@@ -30,12 +32,13 @@ def instant_result(
     *,
     seconds: float,
     already_completed: bool,
+    reason: str | None = None,
     reported: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
-    The numbers are sums over the completed instant's file, 0 for one that is pending; `seconds` is the duration of the
-    work, `engine` the one that did it, by what the job `reported`. Raises StorageError and FormatError.
+    The numbers are sums over the completed instant's file, whoever did it, 0 for one that is pending; `seconds` is the
+    duration of the work, `engine` the one that did it, by what the job `reported`. Raises StorageError and FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -45,8 +48,14 @@ def instant_result(
         "seconds": round(seconds, 3),
         "already_completed": already_completed,
         "engine": None if already_completed else (reported or {}).get("engine"),
-        "reason": None,
+        "reason": reason,
     }
+
+
+def found_completed(reported: Mapping[str, Any] | None, instant: str) -> bool:
+    """Whether a job's report says that it found the instant completed, and did nothing."""
+    instants = (reported or {}).get("instants") or []
+    return any(item.get("instant") == instant and item.get("already_completed") for item in instants)
 
 
 def seconds_of(reported: Mapping[str, Any] | None, instant: str, otherwise: float) -> float:

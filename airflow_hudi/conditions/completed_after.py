@@ -46,7 +46,10 @@ class CompletedAfter:
         try:
             return format_instant(_moment(self.text).astimezone(zone_of(zone)))
         except (OverflowError, ValueError) as error:
-            raise ConfigError(f"{self.text!r} is outside of the years 1 to 9999 in the timeline's zone") from error
+            raise ConfigError(
+                f"{self.text!r} is outside of the years 1 to 9999 in the timeline's zone",
+                remedy="give a time between them",
+            ) from error
 
 
 def is_after(bound: CompletedAfter | None, look: Look, instant: Instant) -> bool:

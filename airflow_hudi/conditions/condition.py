@@ -138,4 +138,7 @@ def condition_of(found: Mapping[str, Any]) -> Condition:
     try:
         return _KINDS[kind](**arguments)
     except TypeError as error:
-        raise ConfigError(f"a condition {kind} has other arguments: {error}") from error
+        raise ConfigError(
+            f"a condition {kind} has other arguments: {error}",
+            remedy="let the sensor make the trigger; where the provider was updated, clear the task",
+        ) from error

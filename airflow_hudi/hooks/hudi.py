@@ -14,7 +14,7 @@ from airflow.sdk.io import has_fs
 
 from airflow_hudi.addresses import is_absolute
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError, HudiError, StorageNotFoundError
+from hudi_core.errors import ConfigError, CredentialsMissingError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage, local_path
@@ -89,7 +89,7 @@ class HudiHook(BaseHook):
     def credentials(self, table: str) -> dict[str, str]:
         """Options of the table's storage, secret ones among them, by the storage connection: those of S3 are known
         (storage.registry.S3_OPTIONS). Other storages are opened by the process's environment. Raises ConfigError when
-        the provider of the connection is missing.
+        the provider of the connection is missing, CredentialsMissingError.
         """
         if self.storage_conn_id is None or scheme_of(self.table_uri(table)) != "s3":
             return {}
@@ -101,7 +101,13 @@ class HudiHook(BaseHook):
                 remedy=_how_to_install("s3"),
             ) from error
         hook = S3Hook(aws_conn_id=self.storage_conn_id)
-        found = hook.get_credentials()
+        given = hook.get_session().get_credentials()
+        if given is None:
+            raise CredentialsMissingError(
+                f"neither the connection {self.storage_conn_id!r} nor this process has credentials of S3",
+                remedy="give the connection an access key and its secret, or the process a role",
+            )
+        found = given.get_frozen_credentials()
         options = {
             "key": found.access_key,
             "secret": found.secret_key,

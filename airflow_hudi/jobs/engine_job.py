@@ -16,7 +16,8 @@ from airflow_hudi.jobs.byte_budget import written_bytes
 from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
-from hudi_core.errors import EXIT_FAILED, HudiError
+from airflow_hudi.permanent_errors import is_permanent
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.request.choices import check_choice
 from hudi_core.request.outcome import SUBMIT, Outcome, outcome_of_all
@@ -200,7 +201,8 @@ class EngineJob:
             same = Outcome.of_error(error)
         except Exception as error:  # noqa: BLE001 (what others did must not be lost by it)
             self._log.exception("Spark did not run %d runs", len(batch.requests))
-            same = Outcome.broken(type(error).__name__, str(error), EXIT_FAILED)
+            code = EXIT_BAD_INPUT if is_permanent(error) else EXIT_FAILED
+            same = Outcome.broken(type(error).__name__, str(error), code)
         else:
             return _outcomes_of(batch, self._result, code)
         return [same] * len(batch.requests)

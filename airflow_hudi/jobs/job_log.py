@@ -1,4 +1,4 @@
-"""Reads what our job prints out of spark-submit's output, on its way into the task's log."""
+"""Reads what our job prints out of its output, on its way into the task's log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import json
 import re
 from typing import Any
 
+from airflow_hudi.permanent_errors import in_words
+from hudi_core.request.outcome import error_from_json
+
 _PROGRESS = "HUDI_PROGRESS "
 _RESULT = "HUDI_RESULT "
-_OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE) ")
+_OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE|WARN|ERROR|FATAL) ")
 """Spark's own lines, by the pattern of its default log4j2.properties."""
-
+_OF_JOB = re.compile(r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} )?(DEBUG|INFO|WARNING|ERROR|CRITICAL) (?=[\w.]+: )")
+"""Lines of our job's log (hudi_cli/job.py, hudi_spark/job.py). Further lines of a message are indented."""
+_LEVELS = {"WARN": "warning", "WARNING": "warning", "ERROR": "error", "FATAL": "error", "CRITICAL": "error"}
+"""By the word in a line, the method that logs it; all others are INFO."""
 
 _APPLICATION = re.compile(r"\b(?:application_\d+_\d+|app-\d{14}-\d{4}|driver-\d{14}-\d{4})\b")
 """Names of applications on YARN, and of applications and drivers on Spark's own cluster manager."""
@@ -18,7 +24,8 @@ _TRACKING_URL = re.compile(r"tracking URL: (https?://\S+)", re.IGNORECASE)
 
 
 class JobLog:
-    """A logger that passes everything on, progress in words, and keeps the job's result, and where its logs are.
+    """A logger that passes everything on, each line at its own level and progress in words, and keeps the job's result,
+    which is not for people, and where its logs are.
 
     Lines that Spark itself logs at INFO are left out and counted, unless `spark_log` asks for them.
     """
@@ -26,6 +33,8 @@ class JobLog:
     def __init__(self, log: Any, *, spark_log: bool = False) -> None:
         self._log = log
         self._spark_log = spark_log
+        self._level = "info"
+        """That of the last line, which its further lines have, too."""
         self.omitted = 0
         """Lines that were left out."""
         self.result: dict[str, Any] | None = None
@@ -53,16 +62,22 @@ class JobLog:
         result = _document(text, _RESULT)
         if result is not None:
             self.result = result
-        else:
-            self._note_application(line)
-        if not self._spark_log and _OF_SPARK.match(line):
+            return
+        self._note_application(line)
+        of_job, of_spark = _OF_JOB.match(line), _OF_SPARK.match(line)
+        if found := of_job or of_spark:
+            self._level = _LEVELS.get(found[1], "info")
+        elif not line[:1].isspace():
+            self._level = "info"
+        if of_spark and self._level == "info" and not self._spark_log:
             self.omitted += 1
             return
-        if arguments:
-            self._log.info(message, *arguments, **details)
+        write = getattr(self._log, self._level)
+        if arguments and text != "%s":
+            write(message, *arguments, **details)
         else:
             # A line of output is no format string, whatever percent signs it has.
-            self._log.info("%s", message, **details)
+            write("%s", line[of_job.end() :] if of_job else line or message, **details)
 
     def _note_application(self, line: str) -> None:
         if found := _APPLICATION.search(line):
@@ -88,12 +103,7 @@ def failure_of(result: dict[str, Any]) -> str | None:
     """The failures in a result, in one line; None when there are none."""
     error = result.get("error")
     if isinstance(error, dict):
-        parts = [
-            error.get("path"),
-            f"{error.get('type')}: {error.get('message')}",
-            error.get("remedy") and f"({error['remedy']})",
-        ]
-        return " ".join(str(part) for part in parts if part)
+        return in_words(error_from_json(error))
     instants = result.get("instants")
     errors = [entry.get("error") for entry in instants if isinstance(entry, dict)] if isinstance(instants, list) else []
     return "; ".join(str(error) for error in errors if error) or None

@@ -14,10 +14,18 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
+from airflow_hudi.exceptions import (
+    HudiInputRefused,
+    HudiInstantBusy,
+    HudiInstantNotFound,
+    HudiJobFailed,
+    HudiJobKilled,
+)
+from airflow_hudi.results import found_completed
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, Reminder
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
+from hudi_core.request.outcome import error_from_json
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Instant
 
@@ -142,24 +150,24 @@ def run_until_completed(
     """The completed instant.
 
     The timeline decides: a job that failed after its commit, or whose work another process finished, has succeeded.
-    Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy, HudiInstantNotFound; ConfigError when the job refused its
-    input.
+    Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy, HudiInstantNotFound; HudiInputRefused.
     """
     deadline = clock() + patience.timeout
     while True:
         code = job.run()
         instant = watch.look()
         if instant.is_completed:
+            elsewhere = code == EXIT_RETRY or found_completed(job.result, watch.requested_time)
             if code not in (0, EXIT_RETRY) and not job.stopped:
                 _clean_up_behind(job, watch)
-            return Finished(instant, elsewhere=code == EXIT_RETRY)
+            return Finished(instant, elsewhere)
         if job.stopped:
             raise HudiJobKilled(
                 f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over"
             )
         reason = job.failure or "it did not report why; see its output above"
         if code == EXIT_BAD_INPUT:
-            raise ConfigError(f"the job refused instant {watch.requested_time}: {reason}")
+            raise refused(job)
         if code != EXIT_RETRY:
             raise HudiJobFailed(
                 f"the job ended with exit code {code}, instant {watch.requested_time} is still {instant.state.value}: "
@@ -236,6 +244,15 @@ def _wait(
             return None
 
 
+def refused(job: Job) -> HudiInputRefused:
+    """The error of a job that refused its input, as the job said it."""
+    found = (job.result or {}).get("error")
+    if not isinstance(found, dict):
+        return HudiInputRefused(job.failure or "the job refused its input and did not say why; see its output above")
+    error = error_from_json(found)
+    return HudiInputRefused(error.message, path=error.path, remedy=error.remedy)
+
+
 def run_until_done(
     job: Job,
     patience: Patience,
@@ -247,7 +264,7 @@ def run_until_done(
     """What the job reported: its result's JSON, `{}` when it was not received.
 
     While others hold what the job needs it is run again, unless `enough` says that the timeline shows the
-    requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; ConfigError when the job refused its input.
+    requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; HudiInputRefused.
     """
     deadline = clock() + patience.timeout
     reminder = Reminder(clock)
@@ -259,7 +276,7 @@ def run_until_done(
             return job.result or {}
         reason = job.failure or "it did not report why; see its output above"
         if code == EXIT_BAD_INPUT:
-            raise ConfigError(f"the job refused its input: {reason}")
+            raise refused(job)
         if code != EXIT_RETRY:
             raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
         if enough():

@@ -11,11 +11,12 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.operators.base import XCOM, bad_input_is_final, names_in
+from airflow_hudi.operators.base import XCOM, names_in
+from airflow_hudi.permanent_errors import fails_for_good, is_permanent
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
 from airflow_hudi.results import pending_named
-from hudi_core.errors import EXIT_BAD_INPUT, HudiError
+from hudi_core.errors import HudiError
 from hudi_core.timeline.pending_age import age_shown, pending_longer_than
 
 if TYPE_CHECKING:
@@ -59,9 +60,12 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Looks at every table, and then fails where there is an alert or an error."""
-        with bad_input_is_final():
-            policies = read_policies(self.policy)
-            tables = tables_of(names_in(self.tables), policies)
+        with fails_for_good(self.log):
+            return self._look(context)
+
+    def _look(self, context: Context) -> dict[str, Any]:
+        policies = read_policies(self.policy)
+        tables = tables_of(names_in(self.tables), policies)
         hook, measured = HudiHook(self.hudi_conn_id or None), metrics.is_measured()
         alerts: list[dict[str, Any]] = []
         lines: list[str] = []
@@ -89,7 +93,7 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
         if lines or errors:
             context["ti"].xcom_push(key=XCOM, value=result)
             message = "\n".join([*lines, *(f"{item['table']}: {item['error']}" for item in failures)])
-            if lines or all(error.exit_code == EXIT_BAD_INPUT for error in errors.values()):
+            if lines or all(map(is_permanent, errors.values())):
                 raise AirflowFailException(message)
             raise HudiTableUnreadable(message)
         self.log.info("No instant of %d tables is pending for too long", len(tables))

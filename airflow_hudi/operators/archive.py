@@ -68,6 +68,9 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
         else:
             done = run_until_done(self.new_job(reader, RunRequest(service=SERVICE, **requested)), self.patience)
             gone = sorted(before - set(reader.load().requested_times))
+            if done and "left_out" not in done:
+                # Another process may have archived some of them.
+                gone = sorted({item["instant"] for item in done.get("instants") or []})
             count, reason = len(gone), done.get("reason")
         result = {
             "table": reader.storage.uri,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk import conf as airflow_conf
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.arguments import CheckedArguments, check_literal_choice, is_literal, literals
 from airflow_hudi.hooks.hudi import HudiHook
@@ -21,12 +20,13 @@ from airflow_hudi.jobs.run_until_completed import Patience
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
+from airflow_hudi.permanent_errors import fails_for_good
 from airflow_hudi.reports import lineage, metrics
 from airflow_hudi.reports.asset_events import describe_events
 from airflow_hudi.reports.finished_work import FinishedWork, finished_work
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import check_options
-from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
+from hudi_core.errors import ConfigError, HudiError
 from hudi_core.request.batch import JobRequest, requests_of
 from hudi_core.request.choices import check_choice
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
@@ -43,22 +43,11 @@ DRY_RUN = "dry_run"
 """Member of a result, true where nothing was done."""
 
 
-@contextmanager
-def bad_input_is_final() -> Iterator[None]:
-    """Raises AirflowFailException for what no retry can repair."""
-    try:
-        yield
-    except HudiError as error:
-        if error.exit_code == EXIT_BAD_INPUT:
-            raise AirflowFailException(str(error)) from error
-        raise
-
-
 class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     """Runs Spark jobs on one table.
 
-    Input that no retry can repair (not a Hudi table, a corrupt file, an unsupported feature) fails the task without
-    further retries.
+    What no retry can repair (not a Hudi table, a corrupt file, an unsupported feature, a connection that is not there,
+    no credentials) fails the task without further retries (permanent_errors.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -162,7 +151,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Does the work; see the class."""
-        with bad_input_is_final():
+        with fails_for_good(self.log):
             result = self.serve(self.reader(), context)
         if result.get(DRY_RUN):
             # An event of an outlet would start what reads the table, which is as before.

@@ -10,7 +10,7 @@ from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
-from airflow_hudi.results import NUMBERS, instant_result, work_seconds
+from airflow_hudi.results import ELSEWHERE, NUMBERS, instant_result, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RollbackRequest, RunRequest
@@ -85,6 +85,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         is_pending = pending is not None or bool(store.after)  # what an earlier try of this task planned
         if next_step(is_pending=is_pending, schedule=self.mode == "both") is Step.NOTHING:
             return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
+        is_retry = bool(store.after)
         after = store.after or newest_time(timeline, before=None if pending is None else pending.requested_time)
         store.plan_after(after)
         requested = self.request_fields(reader, context)
@@ -93,11 +94,16 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         completed = [
             item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
         ]
-        if not completed:
-            store.forget()
-            return self.nothing_planned(reader, context, done.get("reason") or REASON_OUT_OF_REACH)
         names = {item.requested_time for item in completed}
         reported = [item for item in done.get("instants") or [] if item.get("instant") in names]
+        if done and not is_retry:
+            # Others may have rolled back some of them meanwhile.
+            names = {item["instant"] for item in reported if not item.get("already_completed")}
+            completed = [item for item in completed if item.requested_time in names]
+        if not completed:
+            store.forget()
+            elsewhere = ELSEWHERE if reported else REASON_OUT_OF_REACH
+            return self.nothing_planned(reader, context, done.get("reason") or elsewhere)
         seconds = work_seconds(reported, time.monotonic() - started)
         results = [
             instant_result(reader, item, seconds=seconds, already_completed=False, reported=done) for item in completed

@@ -16,7 +16,15 @@ from airflow_hudi.exceptions import HudiInstantNotFound
 from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
-from airflow_hudi.results import instant_named, instant_result, nothing_result, removed_result, seconds_of
+from airflow_hudi.results import (
+    ELSEWHERE,
+    found_completed,
+    instant_named,
+    instant_result,
+    nothing_result,
+    removed_result,
+    seconds_of,
+)
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
@@ -29,7 +37,6 @@ if TYPE_CHECKING:
 
 MODES = ("schedule", "execute", "both")
 _REMOVED = "removed"
-_ELSEWHERE = "another process completed it"
 REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
 
 
@@ -155,9 +162,10 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
         if known is not None:
             # A job that ended well and whose report was not received did what was planned since its start.
-            others = gave_way or (bool(done) and not instants)
+            name = known.requested_time
+            others = gave_way or (bool(done) and not instants) or found_completed(done, name)
             if others and known.is_completed:
-                return self._elsewhere(reader, context, known)
+                return self._finish(reader, context, known, 0.0, already_completed=True, reason=ELSEWHERE)
             return self._run(reader, context, known, started)
         self.store(context).forget()
         if instants:
@@ -178,11 +186,12 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
     def _run(self, reader: TimelineReader, context: Context, instant: Instant, started: float) -> dict[str, Any]:
         name = instant.requested_time
         store = self.store(context)
-        if not self.instant:
-            store.begin(name)
+        is_begun = name in (store.instant, (store.done or {}).get("instant")) or bool(self._job is None and store.after)
+        elsewhere = None if is_begun else ELSEWHERE
+        store.begin(name)
         if instant.is_completed:
             if self._job is None:
-                return self._finish(reader, context, instant, 0.0, already_completed=True)
+                return self._finish(reader, context, instant, 0.0, already_completed=True, reason=elsewhere)
             seconds = seconds_of(self._job.result, name, time.monotonic() - started)
             return self._finish(reader, context, instant, seconds, already_completed=False)
         self.log.info("%s %s is %s; running it", self.service, name, instant.state.value)
@@ -197,20 +206,23 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
             store.forget()
             return removed_result(reader.storage.uri, reported)
         if finished.elsewhere:
-            return self._elsewhere(reader, context, finished.instant)
+            return self._finish(reader, context, finished.instant, 0.0, already_completed=True, reason=elsewhere)
         seconds = seconds_of(job.result, name, time.monotonic() - started)
         return self._finish(reader, context, finished.instant, seconds, already_completed=False)
 
-    def _elsewhere(self, reader: TimelineReader, context: Context, instant: Instant) -> dict[str, Any]:
-        self.log.info("Another process completed %s %s; this task did nothing", self.service, instant.requested_time)
-        return {**self._finish(reader, context, instant, 0.0, already_completed=True), "reason": _ELSEWHERE}
-
     def _finish(
-        self, reader: TimelineReader, context: Context, instant: Instant, seconds: float, *, already_completed: bool
+        self,
+        reader: TimelineReader,
+        context: Context,
+        instant: Instant,
+        seconds: float,
+        *,
+        already_completed: bool,
+        reason: str | None = None,
     ) -> dict[str, Any]:
         reported = None if self._job is None else self._job.result
         result = instant_result(
-            reader, instant, seconds=seconds, already_completed=already_completed, reported=reported
+            reader, instant, seconds=seconds, already_completed=already_completed, reason=reason, reported=reported
         )
         self.store(context).finish({"instant": instant.requested_time})
         self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, result)

@@ -15,12 +15,13 @@ from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKille
 from airflow_hudi.jobs.byte_budget import ByteBudget, next_round, not_started
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
+from airflow_hudi.jobs.run_until_completed import refused
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators.base import XCOM, BaseHudiOperator, names_in
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
 from airflow_hudi.reports.finished_work import finished_work
-from airflow_hudi.results import work_seconds
+from airflow_hudi.results import ELSEWHERE, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
@@ -134,9 +135,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
             reason = "these are quiet hours of every table" if self.policy else _NEVER_PENDING
             return self.nothing(context, lambda: _NOTHING, reason)
         for item in results:
-            self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
+            say = self.log.error if item["exit_code"] else self.log.info
+            say("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
-        done = [item for item in results if item.get("instants") and not item["exit_code"]]
+        done = [item for item in results if _has_done(item) and not item["exit_code"]]
         instants = [instant for item in done for instant in item["instants"]]
         result = {
             "tables": len({item["table"] for item in results}),
@@ -335,11 +337,25 @@ def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
     """One result for each request of the job. Raises where the job reported none."""
     found = (job.result or {}).get("results") or []
     if len(found) == count:
-        return list(found)
-    reason = job.failure or "it did not report why; see its output above"
+        return [_told(item) for item in found]
     if code == EXIT_BAD_INPUT:
-        raise ConfigError(f"the job refused its input: {reason}")
+        raise refused(job)
+    reason = job.failure or "it did not report why; see its output above"
     raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
+
+
+def _has_done(result: Mapping[str, Any]) -> bool:
+    """Whether this task, or an earlier try of it, did something."""
+    return any(item.get("reason") != ELSEWHERE for item in result.get("instants") or ())
+
+
+def _told(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A result that says of the instants which the job found completed that others did them."""
+    instants = result.get("instants")
+    if not instants:
+        return dict(result)
+    told = [{**item, "reason": ELSEWHERE} if item.get("already_completed") else item for item in instants]
+    return {**result, "instants": told}
 
 
 def _shown(item: Mapping[str, Any]) -> str:

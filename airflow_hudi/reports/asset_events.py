@@ -17,9 +17,9 @@ from airflow_hudi.assets import (
     event_partitions,
     table_asset,
 )
+from airflow_hudi.permanent_errors import may_pass
 from airflow_hudi.reports.finished_work import FinishedWork
 from airflow_hudi.timeline_reader import Look
-from airflow_hudi.triggers.condition import may_pass
 from airflow_hudi.triggers.timeline_events import instant_details
 from hudi_core.errors import HudiError
 
@@ -38,10 +38,11 @@ def describe_events(
     """Fills in the events of a task's outlets.
 
     The event of a table's asset (assets.table_asset) has the payload of HudiTimelineEventTrigger as its extra, with the
-    instants that the task completed. That of `changed_partitions_asset` is one for each partition whose rows they
-    changed. An AssetAlias gets an event of the asset of each table that something was done to, which is for tasks whose
-    tables are not known when the DAG is parsed. Other outlets are left alone. A table that cannot be read is looked at
-    again after some seconds where that may help; then it has no event, and the log says why.
+    instants that the task, or an earlier try of it, completed. That of `changed_partitions_asset` is one for each
+    partition whose rows they changed. An AssetAlias gets an event of the asset of each table that something was done
+    to, which is for tasks whose tables are not known when the DAG is parsed. Other outlets are left alone. A table that
+    cannot be read is looked at again after some seconds where that may help; then it has no event, and the log says
+    why.
     """
     aliases = [item for item in outlets if isinstance(item, AssetAlias)]
     assets = {item.uri: item for item in outlets if isinstance(item, Asset) and item.uri.startswith(f"{SCHEME}://")}
@@ -82,7 +83,7 @@ def _describe(
 
 
 def _payload(look: Look, table: str, works: Sequence[FinishedWork]) -> dict[str, Any]:
-    done = {item.instant for item in works if item.table == table}
+    done = {item.instant for item in works if item.table == table and not item.elsewhere}
     found = [item for item in look.timeline.completed() if item.requested_time in done]
     return {
         "table": table,

@@ -1,4 +1,4 @@
-"""What a task has done, taken from its XCom: what its asset events, metrics and lineage are made of."""
+"""What a task has done, taken from its XCom: its asset events, metrics and lineage are made of this alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from airflow_hudi.results import ELSEWHERE
 from hudi_core.timeline.instant import Action, State
 
 ARCHIVE: Final = "archive"
@@ -17,7 +18,8 @@ class FinishedWork:
     """One completed instant of one table, or an archival, which has none.
 
     `service` is a service's name, or an operation in lower case. `earlier` is whether another process or an earlier try
-    completed it: its numbers have been counted then. `seconds` is None where it was not measured.
+    completed it: its numbers have been counted then. `elsewhere` is whether that was another process, which tells of it
+    itself. `seconds` is None where it was not measured.
     """
 
     table: str
@@ -28,6 +30,7 @@ class FinishedWork:
     bytes_written: int | None = None
     files_written: int | None = None
     records: int | None = None
+    elsewhere: bool = False
 
 
 def finished_work(result: Mapping[str, Any], service: str | None = None) -> Iterator[FinishedWork]:
@@ -66,4 +69,5 @@ def _work(table: str, service: str, item: Mapping[str, Any]) -> FinishedWork:
         item.get("bytes_written"),
         item.get("files_written"),
         item.get("records"),
+        item.get("reason") == ELSEWHERE,
     )

@@ -40,8 +40,9 @@ def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
 def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: str | None = None) -> Any:
     """The `OperatorLineage` of a task; None where OpenLineage's provider is missing.
 
-    Each table is an output, with the last instant as its version, the rows and bytes that were written, and what an
-    overwrite changes; of a service it is the input, too, as `source` is of an overwrite. `query` is a facet of the job.
+    Each table that the task, or an earlier try of it, changed is an output, with the last instant as its version, what
+    an overwrite changes, and the rows and bytes that this try has written; of a service it is the input, too, as
+    `source` is of an overwrite. `query` is a facet of the job.
     """
     try:
         from airflow.providers.openlineage.extractors import OperatorLineage
@@ -49,6 +50,7 @@ def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: 
         from openlineage.client.facet_v2 import sql_job
     except ImportError:
         return None
+    works = [item for item in works if not item.elsewhere]
     outputs, inputs = [], []
     for table in dict.fromkeys(item.table for item in works):
         of_table = [item for item in works if item.table == table]
@@ -85,6 +87,7 @@ def _facets(works: Sequence[FinishedWork]) -> dict[str, Any]:
 def _output_facets(works: Sequence[FinishedWork]) -> dict[str, Any]:
     from openlineage.client.facet_v2 import output_statistics_output_dataset
 
+    works = [item for item in works if not item.earlier]
     if all(item.records is None for item in works):
         return {}
     return {

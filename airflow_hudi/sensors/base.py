@@ -8,15 +8,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+)
 
 from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.conditions.condition import Condition, condition_json
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.task_store import TaskStore
+from airflow_hudi.permanent_errors import fails_for_good, in_words, may_pass
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.condition import MAX_ERRORS, HudiConditionTrigger, may_pass
+from airflow_hudi.triggers.condition import MAX_ERRORS, HudiConditionTrigger
 from hudi_core.errors import HudiError
 from hudi_core.request.secrets import refuse_secret_address
 
@@ -32,7 +38,8 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
 
     A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
-    fails is looked at again at the next one, up to condition.MAX_ERRORS times in a row.
+    fails is looked at again at the next one, up to condition.MAX_ERRORS times in a row. What no retry can repair fails
+    the task without further ones (permanent_errors.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -88,7 +95,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             store.keep_errors(0 if is_last else self._errors)
             if is_last:
                 raise
-            self.log.warning("Looking at %s failed", self.table, exc_info=True)
+            self.log.warning("Looking at %s failed: %s", self.table, in_words(error))
             return PokeReturnValue(is_done=False)
         self._errors = 0
         store.keep_errors(0)
@@ -105,10 +112,11 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             looked = self.poke(context)
         except AirflowSensorTimeout as error:
             raise self._timed_out() from error
-        except HudiError as error:
+        except (HudiError, AirflowNotFoundException) as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"skipped, as soft_fail or never_fail says: {error}") from error
-            raise
+            with fails_for_good(self.log):
+                raise
         if looked.is_done:
             return looked.xcom_value
         trigger = HudiConditionTrigger(
@@ -127,9 +135,15 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             raise self._timed_out() from error
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error."""
+        """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error, and
+        AirflowFailException for one that no retry repairs.
+        """
         if event.get("status") != "success":
-            raise HudiSensorFailed(str(event.get("message", "the trigger fired without saying why")), path=self.table)
+            said = str(event.get("message", "the trigger fired without saying why"))
+            if event.get("is_permanent"):
+                self.log.error("%s", said)
+                raise AirflowFailException(said)
+            raise HudiSensorFailed(said, path=self.table)
         return self._result({name: value for name, value in event.items() if name != "status"})
 
     def _timed_out(self) -> AirflowSensorTimeout:

@@ -11,9 +11,10 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_hudi.conditions.condition import Condition, condition_of
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.permanent_errors import in_words, is_permanent, may_pass
 from airflow_hudi.timeline_reader import Look
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
-from hudi_core.errors import HudiError, Reminder, StorageError, StorageNotFoundError
+from hudi_core.errors import HudiError, Reminder
 
 _SAID_EVERY = 600.0
 """Seconds between two lines of a wait that may last for days."""
@@ -64,7 +65,9 @@ class HudiConditionTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: `status` "success" with `table` and what the condition found, or "error" with `message`."""
+        """One event: `status` "success" with `table` and what the condition found, or "error" with `message` and
+        `is_permanent`, whether a retry would meet the same.
+        """
         errors, started, seen = 0, time.monotonic(), None
         reminder = Reminder(time.monotonic, every=_SAID_EVERY)
         # Sleep first: the sensor has just looked, and Airflow 3.3 fails a task whose trigger fires before its worker
@@ -89,7 +92,9 @@ class HudiConditionTrigger(BaseTrigger):
             except Exception as error:
                 # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
                 errors += 1
-                self.log.warning("Looking at %s failed", self.table, exc_info=True)
+                if not is_permanent(error):
+                    known = isinstance(error, HudiError)
+                    self.log.warning("Looking at %s failed: %s", self.table, in_words(error), exc_info=not known)
                 if errors >= self.max_errors or not may_pass(error):
                     yield self._failed(error)
                     return
@@ -99,7 +104,8 @@ class HudiConditionTrigger(BaseTrigger):
             await asyncio.sleep(table.until_next(self.poll_interval))
 
     def _failed(self, error: Exception) -> TriggerEvent:
-        return _event({"status": "error", "table": self.table, "message": f"{type(error).__name__}: {error}"})
+        said = in_words(error) if isinstance(error, HudiError) else f"{type(error).__name__}: {error}"
+        return _event({"status": "error", "table": self.table, "message": said, "is_permanent": is_permanent(error)})
 
 
 def _check(condition: Condition, look: Look, says: bool) -> tuple[dict[str, Any] | None, str]:
@@ -110,8 +116,3 @@ def _check(condition: Condition, look: Look, says: bool) -> tuple[dict[str, Any]
 
 def _event(payload: dict[str, Any]) -> TriggerEvent:
     return TriggerEvent(payload)  # type: ignore[no-untyped-call]
-
-
-def may_pass(error: Exception) -> bool:
-    """Whether another look may go well."""
-    return isinstance(error, StorageError) and not isinstance(error, StorageNotFoundError)

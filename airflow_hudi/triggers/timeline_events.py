@@ -14,6 +14,7 @@ from airflow_hudi.arguments import suggests_names
 from airflow_hudi.conditions.instant import ACTIONS
 from airflow_hudi.conditions.writes import is_of_writer, written
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.permanent_errors import may_pass
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
@@ -235,5 +236,4 @@ def _metadata(reader: TimelineReader, instant: Instant) -> CommitMetadata | None
 
 def _is_for_a_while(error: Exception) -> bool:
     """Whether the next look may go well: storage is overloaded, or a writer is at a file."""
-    lasting = isinstance(error, (StorageNotFoundError, UnsupportedError))
-    return isinstance(error, (StorageError, FormatError)) and not lasting
+    return may_pass(error) or (isinstance(error, FormatError) and not isinstance(error, UnsupportedError))

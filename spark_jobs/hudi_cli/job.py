@@ -20,7 +20,14 @@ from enum import Enum
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError, LogFormatter, ZoneUnknownError
+from hudi_core.errors import (
+    EXIT_BAD_INPUT,
+    ConfigError,
+    CredentialsMissingError,
+    HudiError,
+    LogFormatter,
+    ZoneUnknownError,
+)
 from hudi_core.request.batch import BatchRequest, JobRequest, parse_job
 from hudi_core.request.json_fields import parse_object
 from hudi_core.request.outcome import PROGRESS, RESULT, Outcome
@@ -37,6 +44,8 @@ from hudi_spark.signals import EXIT_TERMINATED, Termination
 log = logging.getLogger("hudi_core.job")
 
 _WHAT = "the job"
+_OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
+"""Bad input where this process is, and perhaps not on the cluster."""
 
 
 class Mode(Enum):
@@ -81,7 +90,6 @@ class LocalJob:
         try:
             check_options(request.options)
         except HudiError as error:
-            log.error("%s", error)
             return Outcome.of_error(error)
         if self.mode is Mode.LOCAL:
             return outcome_of(lambda: self._run(request), request)
@@ -92,7 +100,6 @@ class LocalJob:
         except (HudiError, OSError) as error:
             # A local path may exist on the cluster's machines alone.
             if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
-                log.error("%s", error)
                 return Outcome.of_error(error)
             return Outcome.for_spark(f"the table cannot be opened here: {error}")
         return self._look(request, table) if self.mode is Mode.LOOK else self._auto(request, table)
@@ -107,8 +114,7 @@ class LocalJob:
         try:
             nothing = table.nothing_to_do(request)
         except HudiError as error:
-            if error.exit_code == EXIT_BAD_INPUT and not isinstance(error, ZoneUnknownError):
-                log.error("%s", error)
+            if error.exit_code == EXIT_BAD_INPUT and not isinstance(error, _OF_THIS_PROCESS):
                 return Outcome.of_error(error)
             return Outcome.for_spark(f"nothing could be found out here: {error}")
         return Outcome.for_spark("there is work") if nothing is None else Outcome.of(nothing)
@@ -124,7 +130,7 @@ class LocalJob:
                 if nothing is not None:
                     return nothing
                 choice = self._choose(request, table)
-            except ZoneUnknownError as error:
+            except _OF_THIS_PROCESS as error:
                 return RunResult(left=error.message)
             return self._run_on(choice, request, table) if choice.local else RunResult(left=choice.why)
 
@@ -169,7 +175,6 @@ def main(stdin: int) -> int:
     try:
         job = LocalJob.parse(_line(stdin))
     except HudiError as error:
-        log.error("%s", error)
         outcome = Outcome.of_error(error)
     else:
         try:

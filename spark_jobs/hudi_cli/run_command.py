@@ -31,7 +31,7 @@ from hudi_cli.tables import run_table
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, ZoneUnknownError
 from hudi_core.request.batch import AT_ONCE, MAX_AT_ONCE, BatchRequest
-from hudi_core.request.outcome import Outcome
+from hudi_core.request.outcome import Outcome, error_from_json
 from hudi_core.request.requests import MAX_MINUTES, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, check_service
@@ -142,7 +142,7 @@ def show_all(output: Output, document: Json) -> None:
 
 def _shown(document: Json) -> RenderableType:
     if "error" in document:
-        return escape(f"failed: {document['error']['message']}")
+        return escape(f"failed: {error_from_json(document['error'])}")
     if "dry_run" in document and document["plan"] is not None:
         return Group("would plan and run:", JSON.from_data(document["plan"], default=repr))
     if "dry_run" in document and document["instants"]:

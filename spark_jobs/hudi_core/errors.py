@@ -5,6 +5,7 @@
     │   └── MetadataUnavailableError    the table has no metadata table that could be read
     ├── StorageError                the storage failed or refused
     │   ├── StorageNotFoundError (2)    the object is not there (the only error that means "absent")
+    │   ├── CredentialsMissingError (2) this process has no credentials for the storage
     │   ├── StorageExistsError      an exclusive create found the object already there
     │   └── StorageConflictError    a conditional write found another version there, or nothing
     ├── FormatError (2)             bytes or names that are not what the format says
@@ -162,7 +163,6 @@ class ConfigError(HudiError):
     """An option or a table property is missing, unknown or invalid."""
 
     exit_code = EXIT_BAD_INPUT
-    usual_remedy = "correct the option or the table property that the message names"
 
 
 class MetadataUnavailableError(ConfigError):
@@ -178,6 +178,16 @@ class StorageNotFoundError(StorageError):
 
     exit_code = EXIT_BAD_INPUT
     usual_remedy = "if a cleaner or an archiver removed it meanwhile, run again; else restore the file from a copy"
+
+
+class CredentialsMissingError(StorageError):
+    """This process has no credentials for the storage: it was not asked, and another attempt has none either."""
+
+    exit_code = EXIT_BAD_INPUT
+    usual_remedy = (
+        "give them by its environment or a role, or by a storage options file: --storage-options-file of hudictl, "
+        "env_vars or storage_options_file of an operator, whose Spark job has credentials of its own"
+    )
 
 
 class StorageExistsError(StorageError):
@@ -249,5 +259,8 @@ class ExecutionError(HudiError):
 
 
 def is_transient(error: HudiError) -> bool:
-    """Whether another attempt may succeed: only when the storage failed for a reason other than absence or presence."""
-    return isinstance(error, StorageError) and not isinstance(error, StorageNotFoundError | StorageExistsError)
+    """Whether another attempt may succeed: only when the storage failed for a reason other than absence, presence or
+    credentials that this process lacks.
+    """
+    lasting = StorageNotFoundError | StorageExistsError | CredentialsMissingError
+    return isinstance(error, StorageError) and not isinstance(error, lasting)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
-from hudi_core.engine.protocol import Consume, Produce, UnitTask
+from hudi_core.engine.protocol import Consume, Produce, UnitTask, in_units
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_core.request.outcome import error_from_json
@@ -89,7 +89,7 @@ class SparkEngine:
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
         packed = pack_units(units, compress=True) if units else None
-        with ProgressFolder(len(units) + shards, progress) as ticks:
+        with ProgressFolder(len(units) + shards, in_units(progress, len(units), shards)) as ticks:
             producer = None if packed is None else RowProducer(produce, packed, run_epoch, shards, ticks.path)
             consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
             rows = self._collect(

@@ -146,7 +146,9 @@ def read_request(arguments: Sequence[str]) -> JobRequest:
         return parse_job(parsed.request)
     folder, _, name = parsed.request_file.rpartition("/")
     if not name:
-        raise ConfigError("--request-file names no file", path=parsed.request_file)
+        raise ConfigError(
+            "--request-file names no file", path=parsed.request_file, remedy="give the path or the URI of a file"
+        )
     return parse_job(open_storage(folder or ("/" if parsed.request_file.startswith("/") else ".")).read(name))
 
 

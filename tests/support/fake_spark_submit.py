@@ -88,7 +88,10 @@ def quick_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_process, "COMMAND", (sys.executable, "-S", "-E", "-c", CLIENT, job_server(), "local"))
 
 
-def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "") -> None:
-    """The job's own code without Spark, on the local engine; `before` and `after` are shell commands around it."""
+def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "", lost_race: bool = False) -> None:
+    """The job's own code without Spark, on the local engine; `before` and `after` are shell commands around it. With
+    `lost_race` another process runs the same request right before.
+    """
     job = f"{sys.executable} -S -E -c {shlex.quote(CLIENT)} {job_server()} spark"
+    before = f"{job} > /dev/null" if lost_race else before
     monkeypatch.setenv("FAKE_ACTION", f"{before or ':'}; {job}; code=$?; {after or ':'}; exit $code")

@@ -239,7 +239,8 @@ class DynamodbConfig:
         """Reads the options; raises ConfigError without a table or with an empty key."""
         if not key:
             raise ConfigError(
-                f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set"
+                f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set",
+                remedy="set this option to a name that all writers of the table use",
             )
         endpoint = DYNAMODB_ENDPOINT.read(options)
         if endpoint is not None and not endpoint.startswith(("https://", "http://")):

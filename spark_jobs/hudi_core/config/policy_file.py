@@ -102,21 +102,33 @@ def read_policies(path: str) -> TablePolicies:
         with Path(path).open("rb") as stream:
             return parse_policies(stream.read(MAX_BYTES + 1), path=path)
     except OSError as error:
-        raise ConfigError(f"the file of policies cannot be read: {error.strerror}", path=path) from error
+        raise ConfigError(
+            f"the file of policies cannot be read: {error.strerror}",
+            path=path,
+            remedy="give the path of a file that this process may read",
+        ) from error
 
 
 def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
     """The policies of a file. Raises ConfigError naming `path` and the line."""
     if len(text) > MAX_BYTES:
-        raise ConfigError(f"a file of policies has {len(text)} bytes, more than {MAX_BYTES}", path=path)
+        raise ConfigError(
+            f"a file of policies has {len(text)} bytes, more than {MAX_BYTES}",
+            path=path,
+            remedy="spread its tables over several files",
+        )
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise ConfigError(f"the file is no YAML: {' '.join(str(error).split())}", path=path) from error
+        raise ConfigError(
+            f"the file is no YAML: {' '.join(str(error).split())}", path=path, remedy="correct the file there"
+        ) from error
     except (ValueError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"the file is no YAML: {error}", path=path) from error
+        raise ConfigError(f"the file is no YAML: {error}", path=path, remedy="correct the file there") from error
     if node is None:
-        raise ConfigError("the file of policies is empty", path=path)
+        raise ConfigError(
+            "the file of policies is empty", path=path, remedy="write a policy into it: docs/airflow.md, Policies"
+        )
     root = _Node(node, path)
     found = root.members()
     if not {"policies", "tables"} & found.keys():

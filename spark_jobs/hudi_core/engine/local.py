@@ -16,7 +16,7 @@ from typing import TypeVar
 from hudi_core.engine.exchange import Run, RunBuffer, check_rows, fewer_runs, merged_rows
 from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
 from hudi_core.engine.processes import Processes
-from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask
+from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask, in_units
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ExecutionError, HudiError, is_transient
 
@@ -90,9 +90,8 @@ class LocalEngine:
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
-        total = len(units) + shards
-        of_units = None if progress is None else lambda done, _: progress(done, total)
-        of_shards = None if progress is None else lambda done, _: progress(len(units) + done, total)
+        of_units = in_units(progress, len(units), shards)
+        of_shards = None if of_units is None else lambda done, total: of_units(len(units) + done, total)
         with tempfile.TemporaryDirectory(prefix="hudi-exchange-") as name:
             folder = Path(name)
             share = self._exchange_bytes // (3 * min(self._width, max(len(units), 1)))

@@ -79,7 +79,7 @@ class Engine(Protocol):
         Every shard of 0 to `shards` - 1 is consumed, one without rows too, after all units are produced, and exactly
         one attempt of each gives the result; results come in the order of shards. An attempt that failed for a
         transient reason (errors.is_transient) is repeated, of `produce` and of `consume`, some times. The shard is the
-        partition id of a consumer's attempt. `progress` counts units and shards. Memory does not grow with the rows:
+        partition id of a consumer's attempt. `progress` counts units: see in_units. Memory does not grow with the rows:
         what does not fit is sorted on disk. A class of units whose rows are large has an attribute `rows_per_batch`: an
         engine that cuts batches by rows alone gives a consumer no more at a time (exchange.PIECES_PER_BATCH).
 
@@ -87,6 +87,24 @@ class Engine(Protocol):
         of another form or for shards that do not exist.
         """
         ...
+
+
+def in_units(progress: Callable[[int, int], None] | None, units: int, shards: int) -> Callable[[int, int], None] | None:
+    """What reports an exchange, whose `done` counts units and shards, in units, of which the user was told the number:
+    as many are done as is the share of both that is done.
+    """
+    if progress is None:
+        return None
+    whole, tell, said = max(units, 1), progress, -1
+
+    def report(done: int, _: int) -> None:
+        nonlocal said
+        share = done * whole // (units + shards)
+        if share > said:
+            said = share
+            tell(share, whole)
+
+    return report
 
 
 @runtime_checkable

@@ -45,12 +45,15 @@ def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> 
         )
     if not function.least <= len(literals) <= function.most:
         raise ConfigError(
-            f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}"
+            f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}",
+            remedy="correct the expression",
         )
     try:
         return function.compute(array, literals, zone)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name} cannot be computed of {array.type}: {error}") from error
+        raise ConfigError(
+            f"{name} cannot be computed of {array.type}: {error}", remedy="correct the expression"
+        ) from error
 
 
 def _text_function(compute: Callable[[pa.Array], pa.Array]) -> Compute:
@@ -62,7 +65,7 @@ def _text_function(compute: Callable[[pa.Array], pa.Array]) -> Compute:
 
 def _text(array: pa.Array) -> pa.Array:
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        raise ConfigError(f"a function of text cannot be computed of {array.type}")
+        raise ConfigError(f"a function of text cannot be computed of {array.type}", remedy="correct the expression")
     return array
 
 
@@ -97,7 +100,9 @@ def _date_format(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.
 
 def _from_unixtime(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
     if not pa.types.is_integer(array.type):
-        raise ConfigError(f"from_unixtime takes seconds since 1970 as an integer, not {array.type}")
+        raise ConfigError(
+            f"from_unixtime takes seconds since 1970 as an integer, not {array.type}", remedy="correct the expression"
+        )
     pattern = _text_of(literals[0], "from_unixtime") if literals else _FROM_UNIXTIME_FORMAT
     return WallTime.of_unix_seconds(array, zone).format(pattern)
 
@@ -116,14 +121,14 @@ def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Ar
 
 def _text_of(literal: Literal, name: str) -> str:
     if not isinstance(literal.value, str):
-        raise ConfigError(f"{name} takes a text here, not {literal.value!r}")
+        raise ConfigError(f"{name} takes a text here, not {literal.value!r}", remedy="correct the expression")
     return literal.value
 
 
 def _whole_of(literal: Literal) -> int:
     value = literal.value
     if literal.kind != "integer" or not isinstance(value, int) or abs(value) > _MAX_INT:
-        raise ConfigError(f"substring takes an integer of 32 bits here, not {value!r}")
+        raise ConfigError(f"substring takes an integer of 32 bits here, not {value!r}", remedy="correct the expression")
     return value
 
 
@@ -162,11 +167,13 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
             array = pc.struct_field(array, name)
         return array
     if isinstance(operand, Literal):
-        raise ConfigError(f"the literal {operand.value!r} is where a column is needed")
+        raise ConfigError(f"the literal {operand.value!r} is where a column is needed", remedy="correct the expression")
     head, rest = operand.arguments[0] if operand.arguments else None, operand.arguments[1:]
     literals = [argument for argument in rest if isinstance(argument, Literal)]
     if head is None or isinstance(head, Literal) or len(literals) != len(rest):
-        raise ConfigError(f"{operand.name} is supported of a column, followed by literals")
+        raise ConfigError(
+            f"{operand.name} is supported of a column, followed by literals", remedy="correct the expression"
+        )
     return call(operand.name, evaluate(head, batch, zone), literals, zone)
 
 

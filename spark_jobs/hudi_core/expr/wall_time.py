@@ -52,7 +52,9 @@ class WallTime:
         if pa.types.is_date32(array.type):
             return WallTime._of_seconds(pc.multiply(array.cast(pa.int32()).cast(pa.int64()), _DAY), None)
         if not pa.types.is_timestamp(array.type):
-            raise ConfigError(f"a function of dates cannot be computed of {array.type}")
+            raise ConfigError(
+                f"a function of dates cannot be computed of {array.type}", remedy="correct the expression"
+            )
         seconds = _floor_divided(array.cast(pa.int64()), _UNITS[array.type.unit])
         return WallTime._of_seconds(seconds, None if array.type.tz is None else zone)
 

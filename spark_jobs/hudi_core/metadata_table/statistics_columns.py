@@ -32,7 +32,8 @@ def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
     found = tuple(column_named(name, table.arrow_schema()) for name in defined) or chosen_columns(table)
     if not found:
         raise ConfigError(
-            f"no column is left for the index column_stats: {STATISTICS_COLUMNS.name} names none that could be indexed"
+            f"no column is left for the index column_stats: {STATISTICS_COLUMNS.name} names none that could be indexed",
+            remedy="name columns of the table in it, or leave it out",
         )
     return found
 

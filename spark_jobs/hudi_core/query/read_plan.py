@@ -90,7 +90,9 @@ def read_split(
         uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])
         part, changes = split["part"], common.get("changes")
     except (KeyError, TypeError) as error:
-        raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
+        raise ConfigError(
+            f"a read's splits are not what this version writes: {error!r}", remedy="plan the read again by this version"
+        ) from error
     data = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
         yield from _changes(ChangeReader(data, prepared.spec, on_corrupt), changes, from_text(Change, part).check())
@@ -140,7 +142,10 @@ def _changes(reader: ChangeReader, query: Json, change: Change) -> Iterator[pa.R
     try:
         columns, predicate = [str(name) for name in query["columns"]], query["predicate"]
     except (KeyError, TypeError) as error:
-        raise ConfigError(f"a change-data read is not what this version writes: {error!r}") from error
+        raise ConfigError(
+            f"a change-data read is not what this version writes: {error!r}",
+            remedy="plan the read again by this version",
+        ) from error
     row_filter = None if predicate is None else of_predicate(predicate, CDC_SCHEMA)
     for batch in reader.read(change):
         kept = batch if row_filter is None else row_filter.apply(batch)

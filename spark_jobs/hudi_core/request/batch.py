@@ -36,7 +36,10 @@ class BatchRequest:
         if not self.requests:
             raise ConfigError(f"{_WHAT}: there is no request in it", remedy="name a table")
         if not 1 <= self.at_once <= MAX_AT_ONCE:
-            raise ConfigError(f"{_WHAT}: at_once must be between 1 and {MAX_AT_ONCE}")
+            raise ConfigError(
+                f"{_WHAT}: at_once must be between 1 and {MAX_AT_ONCE}",
+                remedy="set it to such a number, or leave it out",
+            )
 
     def to_json(self) -> str:
         """One line of JSON, in which fields that all requests share are there once; parse_job reads it."""

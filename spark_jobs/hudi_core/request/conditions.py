@@ -86,7 +86,9 @@ class Conditions:
                 if not value:
                     raise ValueError("is not above 0")
             except ValueError as error:
-                raise ConfigError(f"{name} of {service}: {given[name]!r} {error}") from error
+                raise ConfigError(
+                    f"{name} of {service}: {given[name]!r} {error}", remedy="correct it, or leave the condition out"
+                ) from error
             return value
 
         return Conditions(

@@ -60,7 +60,7 @@ def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, 
             continue
         given = value.get(item.name)
         if not accepts(given):
-            raise ConfigError(f"{what}: {item.name} must be {expected}")
+            raise ConfigError(f"{what}: {item.name} must be {expected}", remedy="correct this field")
         for text in _texts_in(given):
             check_text(text, what=f"{what}: {item.name}")
         found[item.name] = tuple(given) if isinstance(given, list) else given

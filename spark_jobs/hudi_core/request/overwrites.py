@@ -34,7 +34,7 @@ class _OverwriteRequest(Request):
             remedy = f"use 1 to {MAX_TOKEN} printable characters"
             raise ConfigError(f"{_WHAT}: {self.token!r} is no token", remedy=remedy)
         if len(set(self.partitions)) != len(self.partitions):
-            raise ConfigError(f"{_WHAT}: a partition is named twice")
+            raise ConfigError(f"{_WHAT}: a partition is named twice", remedy="name each partition once in `partitions`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,21 @@ class InsertOverwriteRequest(_OverwriteRequest):
         if not given:
             raise ConfigError(f"{_WHAT}: {self.verb} needs a source, a query or a dataframe", remedy="give one of them")
         if len(given) > 1:
-            raise ConfigError(f"{_WHAT}: {' and '.join(given)} exclude each other")
+            raise ConfigError(f"{_WHAT}: {' and '.join(given)} exclude each other", remedy="give one of them")
         if self.dataframe and _FUNCTION.fullmatch(self.dataframe) is None:
             raise ConfigError(f"{_WHAT}: {self.dataframe!r} is no function", remedy="give package.module:function")
         if self.dataframe_args and not self.dataframe:
-            raise ConfigError(f"{_WHAT}: dataframe_args are for a dataframe")
+            raise ConfigError(
+                f"{_WHAT}: dataframe_args are for a dataframe",
+                remedy="name its function in `dataframe`, or leave them out",
+            )
         refuse_secrets(self.dataframe_args, where="dataframe_args")
         refuse_secret_address(self.source, what="the address of the source")
         if self.whole_table and self.partitions:
-            raise ConfigError(f"{_WHAT}: partitions and whole_table exclude each other")
+            raise ConfigError(
+                f"{_WHAT}: partitions and whole_table exclude each other",
+                remedy="leave `partitions` empty to replace all of the table, or turn `whole_table` off",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +87,7 @@ class DeletePartitionRequest(_OverwriteRequest):
     def _check(self) -> None:
         _OverwriteRequest._check(self)
         if not self.partitions:
-            raise ConfigError(f"{_WHAT}: {self.verb} needs a partition")
+            raise ConfigError(
+                f"{_WHAT}: {self.verb} needs a partition",
+                remedy="name them in `partitions`, as their folders are named; of hudictl: --partition",
+            )

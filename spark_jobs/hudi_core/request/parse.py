@@ -48,7 +48,7 @@ def request_of(value: Mapping[str, Any]) -> Request:
     """The request that a JSON object describes; see parse_request."""
     version = value.get("version")
     if not isinstance(version, int) or isinstance(version, bool):
-        raise ConfigError(f"{_WHAT}: version must be a whole number")
+        raise ConfigError(f"{_WHAT}: version must be a whole number", remedy=f'write "version": {REQUEST_VERSION}')
     if version != REQUEST_VERSION:
         raise ConfigError(
             f"{_WHAT} has version {version}, this release reads {REQUEST_VERSION}",
@@ -68,7 +68,7 @@ def request_of(value: Mapping[str, Any]) -> Request:
         raise ConfigError(f"{_WHAT}: unknown verb {verb!r}", remedy=f"this release knows: {', '.join(sorted(VERBS))}")
     refuse_other_verbs(cls, value)
     if issubclass(cls, InstantRequest) and value.get("instant") is None:
-        raise ConfigError(f"{_WHAT}: {verb} needs an instant")
+        raise ConfigError(f"{_WHAT}: {verb} needs an instant", remedy="name one in `instant`")
     return cls(**read_fields(cls, value, what=_WHAT))
 
 

@@ -66,9 +66,14 @@ class Request:
     def __post_init__(self) -> None:
         """Raises ConfigError for what means nothing, holds a secret, or is an option that is no text."""
         if not self.table.strip():
-            raise ConfigError(f"{_WHAT}: table is empty")
+            raise ConfigError(
+                f"{_WHAT}: table is empty",
+                remedy="name the table in `table`: its URI, its path, or its path below the connection's base path",
+            )
         if self.metadata not in METADATA_MODES:
-            raise ConfigError(f"{_WHAT}: metadata is {self.metadata!r}, not auto, on or off")
+            raise ConfigError(
+                f"{_WHAT}: metadata is {self.metadata!r}, not auto, on or off", remedy="set metadata to one of these"
+            )
         if _RESULT_NAME.fullmatch(self.result_name) is None:
             raise ConfigError(
                 f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _"
@@ -117,11 +122,16 @@ class RunRequest(Request):
         Conditions.of(self.service, self.when)
         for name in ("all_pending", "schedule"):
             if self.instant is not None and getattr(self, name):
-                raise ConfigError(f"{_WHAT}: instant and {name} exclude each other")
+                raise ConfigError(f"{_WHAT}: instant and {name} exclude each other", remedy="leave one of them out")
         if self.max_minutes is not None and not 1 <= self.max_minutes <= MAX_MINUTES:
-            raise ConfigError(f"{_WHAT}: max_minutes must be between 1 and {MAX_MINUTES}")
+            raise ConfigError(
+                f"{_WHAT}: max_minutes must be between 1 and {MAX_MINUTES}",
+                remedy="set it to such a number, or leave it out",
+            )
         if self.max_bytes is not None and self.max_bytes < 1:
-            raise ConfigError(f"{_WHAT}: max_bytes must be at least 1")
+            raise ConfigError(
+                f"{_WHAT}: max_bytes must be at least 1", remedy="set it to a number of bytes, or leave it out"
+            )
 
     @property
     def needs_executors(self) -> bool:
@@ -188,7 +198,10 @@ class RestoreRequest(_OptionalInstantRequest):
     def _check(self) -> None:
         _OptionalInstantRequest._check(self)
         if self.instant is None and not self.dry_run:
-            raise ConfigError(f"{_WHAT}: {self.verb} needs an instant")
+            raise ConfigError(
+                f"{_WHAT}: {self.verb} needs an instant",
+                remedy="name one in `instant`; `hudictl timeline TABLE` lists them",
+            )
 
 
 @dataclass(frozen=True, slots=True)

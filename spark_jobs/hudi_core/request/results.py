@@ -30,14 +30,18 @@ class InstantResult:
     files_deleted: int = 0
     corrupt_log_blocks: int = 0
     """How many were passed over; they hold no row of a completed commit, unless that was allowed."""
+    already_completed: bool = False
+    """Whether another run had completed it, so that this one did nothing."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error, and
-        `corrupt_log_blocks` only when there were some.
+        """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error,
+        `corrupt_log_blocks` only when there were some, and `already_completed` only when it is true.
         """
         value = asdict(self)
         if not self.corrupt_log_blocks:
             del value["corrupt_log_blocks"]
+        if not self.already_completed:
+            del value["already_completed"]
         if self.error is None:
             del value["error"], value["exit_code"]
         return value

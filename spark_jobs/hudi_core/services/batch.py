@@ -83,11 +83,14 @@ def _run_in_time(request: Request, run: Callable[[Request], Outcome]) -> Outcome
 
 
 def outcome_of(run: Callable[[], RunResult], request: Request) -> Outcome:
-    """What `run` comes to: its result, or its error, which is logged. An interruption passes."""
+    """What `run` comes to: its result, or its error. A failure is logged with its traceback; bad input and a conflict
+    are in the result, and whoever reads that says them. An interruption passes.
+    """
     try:
         return Outcome.of(run())
     except HudiError as error:
-        log.error("%s", error, exc_info=error.exit_code == EXIT_FAILED)
+        if error.exit_code == EXIT_FAILED:
+            log.exception("%s", error)
         return Outcome.of_error(error)
     except Exception as error:  # the last boundary: the result reports a defect, too
         log.exception("%s of %s broke down", request.verb, request.table)

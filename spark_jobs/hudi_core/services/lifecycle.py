@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
@@ -168,16 +168,17 @@ def run_instant(job: Job[Plan, Done]) -> InstantResult:
     timeline = job.active.load()
     if job.find(timeline).is_completed and not job.revisits:
         _clean_up_behind(job)
-        return job.result(None, _seconds_since(started))
+        return replace(job.result(None, _seconds_since(started)), already_completed=True)
     plan = job.plan(timeline)
     try:
         with exit_code_of_changes(job.storage):
-            done = _run_claimed(job, plan)
+            ran = _run_claimed(job, plan)
     except ConflictError:
         job.refused()
         raise
     job.forget()
-    return job.result(done, _seconds_since(started))
+    is_ours, done = ran
+    return replace(job.result(done, _seconds_since(started)), already_completed=not is_ours)
 
 
 def _clean_up_behind(job: Job[Plan, Done]) -> None:
@@ -220,20 +221,22 @@ def claimed(context: TableContext, instant: str, owner: Owner) -> Iterator[Claim
         yield Claimed(held, completer, completed, withdrawn=is_decided and completed is None)
 
 
-def _run_claimed(job: Job[Plan, Done], plan: Plan) -> Done | None:
+def _run_claimed(job: Job[Plan, Done], plan: Plan) -> tuple[bool, Done | None]:
+    """Whether this run ended the instant, by what an earlier owner had decided, too; and what its own attempt did."""
     with ExitStack() as stack:
         job.fence(stack)
         found = stack.enter_context(claimed(job.context, job.instant, job.owner))
         if found.completed is not None:
             job.clean_up_completed(decided=True)
-        elif not job.find(job.active.load()).is_completed:
+            return True, None
+        if not job.find(job.active.load()).is_completed:
             if found.withdrawn:
                 # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
                 plan = job.plan(job.active.load())
-            return _attempt(job, plan, found.held, found.completer)
-        elif job.revisits:
+            return True, _attempt(job, plan, found.held, found.completer)
+        if job.revisits:
             job.clean_up_completed(decided=False)
-    return None
+    return False, None
 
 
 def _attempt(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Completer) -> Done | None:

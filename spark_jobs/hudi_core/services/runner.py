@@ -244,7 +244,7 @@ class ServiceRunner:
             state, seconds = self._state(instant), round(time.monotonic() - started, 3)
             if isinstance(error, ConflictError) and state == State.COMPLETED.value:
                 log.info("another run completed %s %s meanwhile: %s", service.name, instant, error)
-                return InstantResult(instant, service.name, state, seconds=seconds)
+                return InstantResult(instant, service.name, state, seconds=seconds, already_completed=True)
             log.warning("%s %s failed: %s", service.name, instant, error)
             return InstantResult(
                 instant, service.name, state, seconds=seconds, error=str(error), exit_code=error.exit_code

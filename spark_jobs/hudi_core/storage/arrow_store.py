@@ -64,7 +64,9 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
     try:
         filesystem, root = arrow_fs.FileSystem.from_uri(uri)
     except (ValueError, OSError) as error:
-        raise ConfigError(f"cannot open {uri}: {error}", path=uri) from error
+        raise ConfigError(
+            f"cannot open {uri}: {error}", path=uri, remedy="check the address and the storage options"
+        ) from error
     return ArrowStorage(filesystem, root, uri, limits)
 
 

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from hudi_core.errors import FormatError, HudiError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import (
+    CredentialsMissingError,
+    FormatError,
+    HudiError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from hudi_core.model.partition import check_relative_path
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -91,12 +98,7 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
     if service_code(error) == "NoSuchBucket":
         return missing_bucket(path, uri)
     if lacks_credentials(error):
-        return StorageError(
-            f"this process has no credentials for {uri}: {error}",
-            path=path,
-            remedy="give them by its environment or a role, or by a storage options file: --storage-options-file of "
-            "hudictl, env_vars or storage_options_file of an operator, whose Spark job has credentials of its own",
-        )
+        return CredentialsMissingError(f"this process has no credentials for {uri}: {error}", path=path)
     if _is_busy(error):
         return StorageError(
             f"the storage of {uri} is overloaded or out of service for now: {error}",

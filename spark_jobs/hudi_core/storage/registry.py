@@ -145,5 +145,7 @@ def _check_s3(options: Mapping[str, str]) -> None:
 def _is_anonymous(options: Mapping[str, str]) -> bool:
     value = options.get("anon", "false")
     if value.lower() not in _BOOLEANS:
-        raise ConfigError(f"storage option anon is {value!r}, not true or false")
+        raise ConfigError(
+            f"storage option anon is {value!r}, not true or false", remedy="set it to true, or leave it out"
+        )
     return _BOOLEANS[value.lower()]

@@ -167,7 +167,10 @@ def claim(
     Raises ConflictError, naming owner and time, when the owner may be alive or another process took over first.
     """
     if _INSTANT.match(instant) is None:
-        raise ConfigError(f"{instant!r} is not an instant time")
+        raise ConfigError(
+            f"{instant!r} is not an instant time",
+            remedy="an instant consists of digits; `hudictl timeline TABLE` lists them",
+        )
     if min(interval_ms, tolerable_misses) < 1 or interval_ms * tolerable_misses > MAX_SILENCE_MS:
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
     folder = ClaimFolder(instant)

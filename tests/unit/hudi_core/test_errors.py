@@ -35,10 +35,15 @@ def test_what_is_damaged_gone_or_refused_has_a_remedy_that_its_raiser_may_better
             assert pickle.loads(pickle.dumps(kind("it is so", remedy="mend it"))).remedy == "mend it"
 
 
+def test_an_error_has_no_remedy_that_fits_all_messages() -> None:
+    assert str(errors.ConfigError("the lock has no key")) == "the lock has no key"
+
+
 def test_exit_codes() -> None:
     bad = {
         "ConfigError",
         "StorageNotFoundError",
+        "CredentialsMissingError",
         "FormatError",
         "CorruptFileError",
         "SizeLimitError",

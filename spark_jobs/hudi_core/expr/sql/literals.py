@@ -34,7 +34,7 @@ def number(text: str) -> Literal:
             return Literal("decimal", decimal.Decimal(text))
         return Literal("integer", int(text))
     except (ValueError, decimal.InvalidOperation) as error:
-        raise ConfigError(f"{text[:_MAX_DIGITS]!r} is no number") from error
+        raise ConfigError(f"{text[:_MAX_DIGITS]!r} is no number", remedy="correct the expression") from error
 
 
 def negative(operand: Operand) -> Literal | None:
@@ -77,7 +77,7 @@ def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal
     try:
         return _cast(literal, target, sizes)
     except (ValueError, OverflowError, decimal.InvalidOperation) as error:
-        raise ConfigError(f"{literal.value!r} cannot be cast to {target}") from error
+        raise ConfigError(f"{literal.value!r} cannot be cast to {target}", remedy="correct the expression") from error
 
 
 def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:

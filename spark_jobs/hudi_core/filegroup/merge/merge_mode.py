@@ -142,9 +142,17 @@ def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: boo
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)
     if hudi_1 or payload is Payload.DEFAULT:
         if field and not marker:
-            raise ConfigError(f"{DELETE_FIELD_KEY} is set without {DELETE_MARKER_KEY}", path=path)
+            raise ConfigError(
+                f"{DELETE_FIELD_KEY} is set without {DELETE_MARKER_KEY}",
+                path=path,
+                remedy="set both in hoodie.properties, or none",
+            )
         if marker and not field and hudi_1:
-            raise ConfigError(f"{DELETE_MARKER_KEY} is set without {DELETE_FIELD_KEY}", path=path)
+            raise ConfigError(
+                f"{DELETE_MARKER_KEY} is set without {DELETE_FIELD_KEY}",
+                path=path,
+                remedy="set both in hoodie.properties, or none",
+            )
         if field and marker:
             named = [DeleteMark(field, (marker,))] if hudi_1 or "." not in field else []
             marks = [*(marks if hudi_1 else marks[1:]), *named]

@@ -67,9 +67,13 @@ def apply_merger(name: str, older: pa.RecordBatch, newer: pa.RecordBatch) -> tup
     ):
         raise ConfigError(
             f"merge function {name!r} did not return a record batch of {older.num_rows} rows with the schema that it "
-            "was given"
+            "was given",
+            remedy="correct the function",
         )
     mask = np.zeros(older.num_rows, dtype=np.bool_) if deleted is None else np.asarray(deleted)
     if mask.dtype != np.bool_ or mask.shape != (older.num_rows,):
-        raise ConfigError(f"merge function {name!r} returned a delete mask that is not {older.num_rows} booleans")
+        raise ConfigError(
+            f"merge function {name!r} returned a delete mask that is not {older.num_rows} booleans",
+            remedy="correct the function",
+        )
     return merged, mask

@@ -74,7 +74,9 @@ class Buckets:
         other = next((name for name in fields if name not in keys), None)
         if other is not None:
             raise ConfigError(
-                f"{HASH_FIELDS.name} names {other!r}, which is not of the record key {','.join(keys)}", path=path
+                f"{HASH_FIELDS.name} names {other!r}, which is not of the record key {','.join(keys)}",
+                path=path,
+                remedy="name fields of the record key in it",
             )
         return Buckets(count, fields, keys)
 

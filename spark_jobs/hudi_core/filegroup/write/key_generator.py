@@ -124,7 +124,11 @@ class KeyGenerator:
             if name in dropped:
                 continue
             if name not in schema.names:
-                raise ConfigError(f"the table has no column {name!r}, which its keys are made of", path=path)
+                raise ConfigError(
+                    f"the table has no column {name!r}, which its keys are made of",
+                    path=path,
+                    remedy="correct hoodie.table.recordkey.fields and hoodie.table.partition.fields of the table",
+                )
             if name not in self.times:
                 field_texts(pa.nulls(0, schema.field(name).type), name, path=path)
 

@@ -175,7 +175,9 @@ class IndexBuild:
         config = TableConfig.load(self._storage)
         if FILES_PARTITION not in config.metadata_partitions:
             raise MetadataUnavailableError(
-                "the table has no metadata table that an index could be added to", path=config.path
+                "the table has no metadata table that an index could be added to",
+                path=config.path,
+                remedy="create it first: `hudictl metadata create TABLE`",
             )
         left = config.metadata_partitions_inflight.intersection(names) - config.metadata_partitions
         if left:

@@ -145,7 +145,9 @@ class MetadataCreation:
             return config
         if FILES_PARTITION not in config.metadata_partitions:
             raise MetadataUnavailableError(
-                "the table has no metadata table that an index could be added to", path=config.path
+                "the table has no metadata table that an index could be added to",
+                path=config.path,
+                remedy="create it first: `hudictl metadata create TABLE`",
             )
         self._check_rest(config, data)
         data = data if since is None else since

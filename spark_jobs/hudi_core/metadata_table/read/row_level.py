@@ -124,7 +124,9 @@ class RecordIndex:
         """
         distinct = dict.fromkeys(keys)
         if "" in distinct:
-            raise ConfigError("the empty text is no record key")
+            raise ConfigError(
+                "the empty text is no record key", remedy="name keys as the table has them in _hoodie_record_key"
+            )
         if not self.is_partitioned:
             return _one_each(self.parts[None].lookup(distinct))
         # Each part sorts its keys: once is enough.

@@ -41,7 +41,10 @@ class SortOrder:
     def check(self, schema: pa.Schema) -> None:
         """Raises ConfigError for a column that `schema` lacks, UnsupportedError for one of a type without order."""
         if not self.layout.is_linear and len(self.columns) > _CURVE_BITS:
-            raise ConfigError(f"{SORT_COLUMNS.name} names more than {_CURVE_BITS} columns for a curve")
+            raise ConfigError(
+                f"{SORT_COLUMNS.name} names more than {_CURVE_BITS} columns for a curve",
+                remedy="name fewer, or leave hoodie.layout.optimize.strategy out",
+            )
         self.keys(pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema))
 
     @property
@@ -112,7 +115,10 @@ def hilbert(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = column_of(batch, name)
     if column is None:
-        raise ConfigError(f"{SORT_COLUMNS.name} names {name}, which is no column of the table")
+        raise ConfigError(
+            f"{SORT_COLUMNS.name} names {name}, which is no column of the table",
+            remedy="name columns of the table, with their case",
+        )
     return column
 
 

@@ -13,9 +13,19 @@ class Lines:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.loud: list[tuple[str, str]] = []
+        """Those above INFO, each with its level."""
 
     def info(self, message: str, *arguments: Any) -> None:
         self.lines.append(message % arguments if arguments else message)
+
+    def warning(self, message: str, *arguments: Any) -> None:
+        self.info(message, *arguments)
+        self.loud.append(("warning", self.lines[-1]))
+
+    def error(self, message: str, *arguments: Any) -> None:
+        self.info(message, *arguments)
+        self.loud.append(("error", self.lines[-1]))
 
     debug = info
 
@@ -42,7 +52,7 @@ def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
     kept = [
         "26/11/24 01:30:15 WARN NativeCodeLoader: Unable to load native-hadoop library",
         "26/11/24 01:30:16 ERROR TaskSetManager: Task 0 failed",
-        "2026-11-24 01:30:14,734 INFO hudi_core.services.lifecycle: compaction 1 completed",
+        "\tat org.apache.spark.Main",
     ]
     quiet, whole = Lines(), Lines()
     log = JobLog(quiet)
@@ -50,6 +60,7 @@ def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
         log.info(line)
     log.info("%s", spark[0])
     assert (quiet.lines, log.omitted) == (kept, 3)
+    assert quiet.loud == [("warning", kept[0]), ("error", kept[1]), ("error", kept[2])]
     asked = JobLog(whole, spark_log=True)
     for line in spark + kept:
         asked.info(line)
@@ -61,11 +72,11 @@ def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
     [
         (
             {"error": {"type": "ConfigError", "message": "no table", "path": "/t", "remedy": "look"}},
-            "/t ConfigError: no table (look)",
+            "no table: /t (look)",
         ),
         (
             {"error": {"type": "ExecutionError", "message": "broke", "path": None, "remedy": None}},
-            "ExecutionError: broke",
+            "broke",
         ),
         ({"instants": [{"instant": "002", "error": "held by x"}, {"instant": "003"}]}, "held by x"),
         ({"instants": [{"instant": "002", "state": "completed"}]}, None),
@@ -78,4 +89,29 @@ def test_the_reason_of_a_failure_is_remembered(result: dict[str, Any], failure: 
     line = f"HUDI_RESULT {json.dumps(result)}"
     log.info(line)
     assert log.failure == failure
-    assert lines.lines == [line]
+    assert lines.lines == []
+
+
+def test_lines_of_the_job_come_at_their_own_level_without_its_name_in_them() -> None:
+    lines = Lines()
+    log = JobLog(lines)
+    for line in (
+        "WARNING hudi_core.services.runner: clean 1 failed: it is cut",
+        "  in the middle",
+        "INFO hudi_core.services.lifecycle: compaction 1 completed",
+        "  and behind it",
+        "2026-11-24 01:30:14,734 ERROR hudi_core.services.batch: it broke",
+        "Traceback of nobody",
+        "ERROR is a word",
+    ):
+        log.info("%s", line)
+    assert lines.lines == [
+        "hudi_core.services.runner: clean 1 failed: it is cut",
+        "  in the middle",
+        "hudi_core.services.lifecycle: compaction 1 completed",
+        "  and behind it",
+        "hudi_core.services.batch: it broke",
+        "Traceback of nobody",
+        "ERROR is a word",
+    ]
+    assert lines.loud == [("warning", lines.lines[0]), ("warning", lines.lines[1]), ("error", lines.lines[4])]

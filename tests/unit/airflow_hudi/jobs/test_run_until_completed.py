@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
+from airflow_hudi.exceptions import (
+    HudiInputRefused,
+    HudiInstantBusy,
+    HudiInstantNotFound,
+    HudiJobFailed,
+    HudiJobKilled,
+)
 from airflow_hudi.jobs.run_until_completed import (
     Finished,
     InstantWatch,
@@ -16,7 +22,7 @@ from airflow_hudi.jobs.run_until_completed import (
     run_until_done,
 )
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError, StorageError
+from hudi_core.errors import StorageError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Instant
@@ -37,6 +43,7 @@ class ScriptedJob:
         self.runs = 0
         self.stopped = False
         self.failure: str | None = "the disk is full"
+        self.result: dict[str, Any] | None = None
         self._during = during
 
     def run(self) -> int:
@@ -144,8 +151,14 @@ def test_a_job_that_leaves_the_instant_pending_failed(table: Path, complete: Cal
 
 
 def test_refused_input_is_an_error_of_its_own(table: Path, complete: Callable[[], None]) -> None:
-    with pytest.raises(ConfigError, match="the disk is full"):
-        drive(table, ScriptedJob(2))
+    job = ScriptedJob(2)
+    with pytest.raises(HudiInputRefused, match="^the disk is full"):
+        drive(table, job)
+    job = ScriptedJob(2)
+    job.result = {"error": {"type": "FormatError", "message": "it is cut", "path": "a.avro", "remedy": "restore it"}}
+    with pytest.raises(HudiInputRefused) as refused:
+        drive(table, job)
+    assert (str(refused.value), refused.value.exit_code) == ("a.avro: it is cut (restore it)", 2)
 
 
 def test_a_stopped_job_is_killed_not_failed(table: Path, complete: Callable[[], None]) -> None:
@@ -194,6 +207,9 @@ def test_a_wait_names_the_owner(
 def test_who_completed_it_is_known(table: Path, complete: Callable[[], None]) -> None:
     assert finish(table, ScriptedJob(3, during=complete)).elsewhere
     assert not finish(table, ScriptedJob(0)).elsewhere
+    loser = ScriptedJob(0)
+    loser.result = {"instants": [{"instant": T, "state": "completed", "already_completed": True}]}
+    assert finish(table, loser).elsewhere
 
 
 def test_an_instant_of_another_action_is_named(table: Path, put: Callable[..., None]) -> None:
@@ -327,7 +343,7 @@ def test_a_conflict_is_enough_when_the_timeline_has_what_was_requested() -> None
 
 
 def test_failures_differ_by_their_errors() -> None:
-    with pytest.raises(ConfigError, match="refused its input: another writer"):
+    with pytest.raises(HudiInputRefused, match="another writer holds the lock"):
         drive_until_done(ReportingJob(2))
     with pytest.raises(HudiJobFailed, match="exit code 137"):
         drive_until_done(ReportingJob(137))

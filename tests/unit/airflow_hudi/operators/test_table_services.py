@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.request.batch import BatchRequest, parse_job
@@ -162,7 +163,7 @@ def test_what_was_done_beside_the_task_is_kept_though_spark_is_not_there(
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
     whole, gone = golden("9", "mor_compaction_requested").table, tmp_path / "gone"
     run = context(Store())
-    with pytest.raises(HudiJobFailed, match=rf"1 of 2 runs failed\n.*{gone}: .*spark_default"):
+    with pytest.raises(AirflowFailException, match=rf"1 of 2 runs failed\n.*{gone}: .*spark_default"):
         operator_on(gone, whole, services="compaction", engine="auto").execute(run)
     found = run["ti"].pushed["return_value"]
     assert (found["done"], found["failed"]) == (1, 1)
@@ -209,6 +210,18 @@ def test_what_an_earlier_try_completed_is_in_the_result(golden: Golden, submitte
         (str(busy), instant["instant"], True)
     ]
     assert store.values.keys() == {"hudi_done"}
+
+
+def test_what_another_process_completed_meanwhile_is_its_work(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant = {"instant": "1", "action": "clustering", "state": "completed", "already_completed": True}
+    report = {"table": "/t", "service": "clustering", "exit_code": 0, "instants": [instant]}
+    monkeypatch.setattr(EngineJob, "run", lambda job: setattr(job, "_result", {"results": [report]}) or 0)
+    operator = operator_on(golden("9", "cow_basic").table, services="clustering", nothing_to_do="succeed")
+    result = operator.execute(context(Store()))
+    assert (result["done"], result["nothing"]) == (0, 1)
+    assert [(work.earlier, work.elsewhere) for work in operator.works] == [(True, True)]
 
 
 def test_execute_plans_nothing(golden: Golden, submitted: Path) -> None:

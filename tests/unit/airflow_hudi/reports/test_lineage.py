@@ -117,3 +117,19 @@ def test_a_task_that_did_nothing_has_no_dataset(
     compact.execute(context(Store()))
     found = extracted(compact)
     assert (found.inputs, found.outputs) == ([], [])
+
+
+def test_who_lost_a_race_has_no_output_and_a_cleared_task_no_statistics(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, store = golden("9", "mor_compaction_requested").table, Store()
+    real_job(monkeypatch, lost_race=True)
+    loser = HudiCompactionOperator(task_id="t", table=str(table), hudi_conn_id=None)
+    done = loser.execute(context(store))
+    assert (done["state"], done["already_completed"], done["engine"]) == ("completed", True, None)
+    assert (done["seconds"], done["reason"]) == (0.0, "another process completed it")
+    assert (extracted(loser).outputs, extracted(loser).inputs) == ([], [])
+    mine = FinishedWork("s3://lake/t", "compaction", "1", earlier=True, records=3, bytes_written=9)
+    (output,) = map(shown, lineage_of([mine]).outputs)
+    assert output["facets"]["version"] == {"datasetVersion": "1"}
+    assert output["outputFacets"] == {}

@@ -91,6 +91,17 @@ def test_a_task_reports_its_table(
     assert ("airflow.hudi.service_seconds", service) in after
 
 
+@pytest.mark.parametrize("mode", ["execute", "both"])
+def test_who_lost_a_race_sends_no_work(
+    golden: Golden, server: Server, submitted: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    table = golden("8", "mor_compaction_requested").table
+    real_job(monkeypatch, lost_race=True)
+    compact = HudiCompactionOperator(task_id="t", table=str(table), hudi_conn_id=None, mode=mode)
+    assert compact.execute(context(Store()))["already_completed"]
+    assert {name for name, _ in server.received()} <= {"airflow.hudi.pending_age", "airflow.hudi.metadata_lag"}
+
+
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_write_that_the_metadata_table_lacks_makes_it_lag(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowRescheduleException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferred,
+)
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_hudi.conditions.condition import condition_json, condition_of
@@ -22,7 +28,7 @@ from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
 from airflow_hudi.sensors.partition import HudiPartitionSensor
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from airflow_hudi.triggers.condition import HudiConditionTrigger
-from hudi_core.errors import ConfigError, StorageError
+from hudi_core.errors import CredentialsMissingError, StorageError
 from tests.support.counting_storage import CountingStorage
 from tests.support.fake_spark_submit import Store
 
@@ -98,19 +104,39 @@ def test_the_triggers_event_is_the_xcom_or_the_error(
 ) -> None:
     event = {"status": "success", "table": "t", "instant": "1"}
     assert unmet(kind).execute_complete({}, event) == {"table": "t", "instant": "1"}
-    failed = {"event": {"status": "error", "message": "ConfigError: no table"}}
-    with pytest.raises(HudiSensorFailed, match="ConfigError: no table"):
-        unmet(kind).resume_execution("execute_complete", failed, {})
-    with pytest.raises(AirflowSkipException):
-        unmet(kind, soft_fail=True).resume_execution("execute_complete", failed, {})
+    for permanent, expected in ((False, HudiSensorFailed), (True, AirflowFailException)):
+        failed = {"event": {"status": "error", "message": "no table", "is_permanent": permanent}}
+        with pytest.raises(expected, match="no table"):
+            unmet(kind).resume_execution("execute_complete", failed, {})
+        with pytest.raises(AirflowSkipException):
+            unmet(kind, soft_fail=True).resume_execution("execute_complete", failed, {})
 
 
 @every_sensor
-def test_a_folder_that_is_no_table_fails(
-    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], tmp_path: Path
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_what_no_retry_can_repair_fails_for_good(
+    unmet: Callable[..., BaseHudiSensor],
+    kind: type[BaseHudiSensor],
+    tmp_path: Path,
+    deferrable: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(ConfigError):
-        unmet(kind, table=str(tmp_path)).execute({})
+    """A folder that is no table, a connection that is not there, credentials that are not: one line, not a chain."""
+
+    def no_credentials(_: TimelineReader) -> Look:
+        raise CredentialsMissingError("this process has no credentials for s3://b/t")
+
+    for arguments, said in (
+        ({"table": str(tmp_path)}, f"{tmp_path} is not a Hudi table"),
+        ({"table": "trips", "hudi_conn_id": "nowhere"}, "The conn_id `nowhere` isn't defined"),
+        ({}, "this process has no credentials"),
+    ):
+        if not arguments:
+            monkeypatch.setattr(TimelineReader, "look", no_credentials)
+        with pytest.raises(AirflowFailException, match=f"^{said}") as raised:
+            unmet(kind, deferrable=deferrable, **arguments).execute({})
+        assert raised.value.__cause__ is None
+        assert raised.value.__suppress_context__
 
 
 @every_sensor

@@ -131,7 +131,10 @@ async def test_a_slow_store_never_blocks_the_event_loop(
 async def test_what_no_wait_can_mend_is_an_event_at_once(tmp_path: Path) -> None:
     event = await first_event(trigger_on(tmp_path, max_errors=3600))
     assert event.payload["status"] == "error"
-    assert event.payload["message"].startswith("ConfigError: ")
+    assert event.payload["message"].startswith(f"{tmp_path} is not a Hudi table")
+    assert event.payload["is_permanent"] is True
+    gone = await first_event(trigger_on(Path("trips"), hudi_conn_id="nowhere", max_errors=3600))
+    assert gone.payload["is_permanent"] is True
 
 
 async def test_failures_that_may_pass_are_looked_past(
@@ -161,7 +164,8 @@ async def test_failures_that_do_not_pass_end_the_wait(table: Path, monkeypatch: 
     assert event.payload == {
         "status": "error",
         "table": str(table),
-        "message": "StorageError: s3://x: the store is down",
+        "message": "the store is down: s3://x",
+        "is_permanent": False,
     }
     assert len(looks) == 3
 

@@ -105,7 +105,7 @@ def test_what_another_run_completed_meanwhile_has_not_failed(table: Path, monkey
 
     monkeypatch.setattr(ServiceRunner, "_run_one", comes_second)
     result = run(table, all_pending=True)
-    assert {(item.state, item.error) for item in result.instants} == {("completed", None)}
+    assert {(item.state, item.error, item.already_completed) for item in result.instants} == {("completed", None, True)}
     assert result.exit_code == 0
 
 
@@ -128,6 +128,7 @@ def test_a_named_instant_that_was_completed_before_says_so(
     assert [(item.instant, item.state, item.files_written) for item in again.instants] == [
         (first.instant, "completed", 0)
     ]
+    assert (first.already_completed, again.instants[0].to_dict()["already_completed"]) == (False, True)
     assert again.to_dict()["reason"] == (
         f"{service} {first.instant} was completed before; --schedule without --instant plans another"
     )

@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from hudi_core.errors import (
+    CredentialsMissingError,
     FormatError,
     HudiError,
     LockError,
@@ -114,7 +115,8 @@ def test_missing_credentials_are_named_with_what_gives_them() -> None:
     wrapped.__cause__ = direct
     for error in (direct, wrapped):
         found = to_storage_error(error, "a", "s3://b/t")
-        assert isinstance(found, StorageError)
+        assert isinstance(found, CredentialsMissingError)
+        assert (found.exit_code, is_transient(found)) == (2, False)
         assert "has no credentials for s3://b/t" in found.message
         assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", found.remedy or ""))
 
@@ -139,7 +141,7 @@ def test_hudictl_without_credentials_for_s3_says_what_gives_them(tmp_path: Path,
             timeout=60,
             check=False,
         )
-    assert done.returncode in (1, 2)
+    assert done.returncode == 2
     assert "no credentials for s3://bucket/t" in done.stderr
     remedy = done.stderr.split("fix:", 1)[1]
     assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", remedy))
