@@ -70,8 +70,9 @@ class HudiRestoreOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
 
     Stop all writers of the table first. A retry finishes the restore that was started, under its own instant, and one
     that finds it completed removes nothing more: writers may be at work again. XCom: `{"table", "instant", "target",
-    "removed": {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's own, `removed` is null where an
-    earlier try completed it. That of a dry run has `restorable`, too: every commit, and why it cannot be restored.
+    "removed": {"files", "bytes", "instants"}, "dropped_indexes", "reason"}`; `instant` is the restore's own, `removed`
+    is null where an earlier try completed it; `dropped_indexes` are the partitions of the metadata table that this try
+    dropped, as they cannot go back. That of a dry run has `restorable`, too: every commit, and why it cannot be restored.
 
     :param instant: the commit to restore to; empty in a dry run to list those that can be restored (templated)
     """
@@ -92,9 +93,11 @@ class HudiRestoreOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
         elif (done := _restored(reader, target, store.after)) is not None:
             store.forget()
             self.log.info("An earlier try of this task completed restore %s to %s", done, target)
-            return {**result, "instant": done, "reason": _EARLIER}
+            return {**result, "dropped_indexes": [], "instant": done, "reason": _EARLIER}
         request = RestoreRequest(instant=target, **self.request_fields(reader, context))
-        result |= self.perform(reader, context, request)
+        result |= {"dropped_indexes": [], **self.perform(reader, context, request)}
+        if result["dropped_indexes"]:
+            self.log.warning("The restore dropped indexes: %s", ", ".join(result["dropped_indexes"]))
         return self.nothing(context, lambda: result, result["reason"]) if result["reason"] is not None else result
 
 

@@ -186,8 +186,10 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
     def _run(self, reader: TimelineReader, context: Context, instant: Instant, started: float) -> dict[str, Any]:
         name = instant.requested_time
         store = self.store(context)
-        is_begun = name in (store.instant, (store.done or {}).get("instant")) or bool(self._job is None and store.after)
-        elsewhere = None if is_begun else ELSEWHERE
+        is_resumed = name in (store.instant, (store.done or {}).get("instant")) or bool(
+            self._job is None and store.after
+        )
+        elsewhere = None if is_resumed else ELSEWHERE
         store.begin(name)
         if instant.is_completed:
             if self._job is None:

@@ -337,7 +337,7 @@ def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
     """One result for each request of the job. Raises where the job reported none."""
     found = (job.result or {}).get("results") or []
     if len(found) == count:
-        return [_told(item) for item in found]
+        return [_attributed(item) for item in found]
     if code == EXIT_BAD_INPUT:
         raise refused(job)
     reason = job.failure or "it did not report why; see its output above"
@@ -349,13 +349,13 @@ def _has_done(result: Mapping[str, Any]) -> bool:
     return any(item.get("reason") != ELSEWHERE for item in result.get("instants") or ())
 
 
-def _told(result: Mapping[str, Any]) -> dict[str, Any]:
+def _attributed(result: Mapping[str, Any]) -> dict[str, Any]:
     """A result that says of the instants which the job found completed that others did them."""
     instants = result.get("instants")
     if not instants:
         return dict(result)
-    told = [{**item, "reason": ELSEWHERE} if item.get("already_completed") else item for item in instants]
-    return {**result, "instants": told}
+    attributed = [{**item, "reason": ELSEWHERE} if item.get("already_completed") else item for item in instants]
+    return {**result, "instants": attributed}
 
 
 def _shown(item: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ import time
 from functools import partial
 from typing import NoReturn
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers, marker_folder
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -67,6 +68,8 @@ class RestoreJob(Job[RestorePlan, None]):
         self._files: dict[str, int] = {}
         self._made: set[str] = set()
         self._started = time.monotonic()
+        self.dropped_indexes: tuple[str, ...] = ()
+        """The partitions of the metadata table that this run dropped, as they cannot go back."""
 
     @property
     def removed(self) -> Removed:
@@ -129,7 +132,10 @@ class RestoreJob(Job[RestorePlan, None]):
         with self.context.lock(self.owner):  # taking the lock also breaks the one that a dead run may have left
             held.check()
             self.active.to_inflight(self.instant, Action.RESTORE)
-            prepare_metadata(self.context.reloaded(), plan)
+            context = self.context.reloaded()
+            prepare_metadata(context, plan)
+            left = TableConfig.load(self.storage).metadata_partitions
+            self.dropped_indexes = tuple(sorted(context.config.metadata_partitions - left))
 
     def execute(self, plan: RestorePlan, held: Claim) -> Completion[None]:
         """Raises ConflictError while a run of an instant that has to go is alive."""

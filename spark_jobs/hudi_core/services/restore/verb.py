@@ -33,7 +33,8 @@ class RestoreResult:
     to.
 
     `target` is None where a dry run only lists. `reason` says why nothing had to go. `restorable`, of a dry run: every
-    completed commit, and why it cannot be restored.
+    completed commit, and why it cannot be restored. `dropped_indexes`: partitions of the metadata table that this run
+    dropped, as they cannot go back; all of them where the metadata table went.
     """
 
     instant: str | None
@@ -41,12 +42,15 @@ class RestoreResult:
     removed: Removed = NOTHING
     reason: str | None = None
     restorable: tuple[Restorable, ...] = ()
+    dropped_indexes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl restore --json`."""
         document = asdict(self) | {"removed": self.removed.to_dict(), "restorable": [*map(asdict, self.restorable)]}
         if not self.restorable and self.target is not None:
             del document["restorable"]
+        if not self.dropped_indexes:
+            del document["dropped_indexes"]
         return document
 
 
@@ -76,7 +80,7 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
         return RestoreResult(done, instant, reason=_NOTHING_LATER)
     job = RestoreJob(Run(context, pending, owner))
     run_instant(job)
-    return RestoreResult(pending, instant, job.removed)
+    return RestoreResult(pending, instant, job.removed, dropped_indexes=job.dropped_indexes)
 
 
 def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> str | None:

@@ -125,14 +125,14 @@ def test_what_the_process_leaves_is_submitted(monkeypatch: pytest.MonkeyPatch) -
     job = job_of(Local(result=SUBMIT), spark, monkeypatch)
     assert job.run() == 3
     assert spark.jobs == [REQUEST]
-    assert (job.failure, job.tracking_url) == ("ConflictError: busy", spark.tracking_url)
+    assert (job.failure, job.tracking_url) == ("busy", spark.tracking_url)
 
 
 def test_an_error_of_the_look_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Spark()
     refused = {"version": 1, "error": {"type": "ConfigError", "message": "no"}}
     job = job_of(Local(code=2, result=refused), spark, monkeypatch)
-    assert (job.run(), job.failure, spark.jobs, job.tracking_url) == (2, "ConfigError: no", [], None)
+    assert (job.run(), job.failure, spark.jobs, job.tracking_url) == (2, "no", [], None)
 
 
 @pytest.mark.parametrize(("engine", "code", "submitted"), [("spark", 0, [REQUEST]), ("auto", 1, []), ("local", 1, [])])

@@ -155,6 +155,17 @@ def test_a_retry_keeps_to_the_commit_that_it_chose(
     assert made(HudiSavepointOperator, table).execute(context(store))["instant"] == newest
 
 
+def test_a_restore_names_the_indexes_that_it_dropped(golden: Golden, submitted: Path) -> None:
+    """Behind a compaction of the metadata table it cannot go back."""
+    table = golden("8", "mdt_all_mor_compacted").table
+    before = HudiTable.open(str(table)).config.metadata_partitions
+    target = commits(table)[0]
+    result = made(HudiRestoreOperator, table, instant=target).execute(context(Store()))
+    left = HudiTable.open(str(table)).config.metadata_partitions
+    assert result["dropped_indexes"] == sorted(before - left)
+    assert "record_index" in result["dropped_indexes"]
+
+
 @pytest.mark.parametrize("operator", [HudiRestoreOperator, HudiUnscheduleOperator, HudiTakeoverOperator])
 def test_an_instant_is_needed(golden: Golden, submitted: Path, operator: type[BaseHudiVerbOperator]) -> None:
     with pytest.raises(AirflowFailException, match="no instant"):

@@ -60,8 +60,8 @@ def test_goes_on_with_the_triggers_event(table: Path) -> None:
 
 
 def test_fails_with_the_triggers_error(table: Path) -> None:
-    with pytest.raises(HudiSensorFailed, match="ConfigError: no table"):
-        sensor_on(table).execute_complete({}, {"status": "error", "message": "ConfigError: no table"})
+    with pytest.raises(HudiSensorFailed, match="no table"):
+        sensor_on(table).execute_complete({}, {"status": "error", "message": "no table"})
 
 
 def test_soft_fail_holds_for_the_triggers_error(table: Path) -> None:
