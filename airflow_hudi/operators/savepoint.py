@@ -72,7 +72,8 @@ class HudiRestoreOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
     that finds it completed removes nothing more: writers may be at work again. XCom: `{"table", "instant", "target",
     "removed": {"files", "bytes", "instants"}, "dropped_indexes", "reason"}`; `instant` is the restore's own, `removed`
     is null where an earlier try completed it; `dropped_indexes` are the partitions of the metadata table that this try
-    dropped, as they cannot go back. That of a dry run has `restorable`, too: every commit, and why it cannot be restored.
+    dropped, as they cannot go back. That of a dry run has `restorable`, too: every commit, and why it cannot be
+    restored.
 
     :param instant: the commit to restore to; empty in a dry run to list those that can be restored (templated)
     """
