@@ -251,7 +251,7 @@ def test_what_the_process_did_before_it_left_the_rest_is_in_the_result(monkeypat
     ("error", "expected"),
     [
         (ConfigError("no Java"), (2, "ConfigError", "no Java")),
-        (AirflowNotFoundException("spark_default isn't defined"), (1, "AirflowNotFoundException", "isn't defined")),
+        (AirflowNotFoundException("spark_default isn't defined"), (2, "AirflowNotFoundException", "isn't defined")),
         (OSError("no space left"), (1, "OSError", "no space left")),
     ],
 )
