@@ -89,11 +89,6 @@ def test_templates_may_render_to_nothing(table: Path, put: Callable[..., None]) 
     assert sensor.execute({})["instant"] == FOUND["instant"]
 
 
-def test_a_folder_that_is_no_table_fails(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
-        sensor_on(tmp_path).execute({})
-
-
 def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
     given = {name: f"{{{{ {name} }}}}" for name in HudiInstantSensor.template_fields}
     sensor = HudiInstantSensor(task_id="wait", **given)
