@@ -62,12 +62,13 @@ def data(instant: str, rows: Iterable[tuple[str, int, str]], extra: dict[HeaderK
     return encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(made), hudi_1_headers=True)
 
 
-def deletes(instant: str, keys: Iterable[tuple[str, OrderingValue | None]]) -> bytes:
+def deletes(
+    instant: str, keys: Iterable[tuple[str, OrderingValue | None]], extra: dict[HeaderKey, str] | None = None
+) -> bytes:
     """A delete block."""
     content = encode_delete_block([DeleteRecord(key, "p", ordering) for key, ordering in keys])
-    return encode_block(
-        BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL)}, content
-    )
+    headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: json.dumps(FULL), **(extra or {})}
+    return encode_block(BlockType.DELETE, headers, content, hudi_1_headers=True)
 
 
 def rollback(instant: str, target: str) -> bytes:

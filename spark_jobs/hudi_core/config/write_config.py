@@ -84,6 +84,12 @@ DELETE_MARKER = optional(
 MERGE_FUNCTION = optional(
     "airflow_hudi.merge.function", "name of a merge function that this process registered (register_merger)"
 )
+USE_RECORD_POSITIONS = flag(
+    "hoodie.merge.use.record.positions",
+    "merge log records with the base rows whose positions their blocks name, and with those of their keys alone where "
+    "false; from table version 8 on",
+    default=True,
+)
 MEMORY_BYTES = number(
     "airflow_hudi.memory.bytes",
     1 << 30,

@@ -81,6 +81,16 @@ class LogBlock:
         return self.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true"
 
     @property
+    def record_positions(self) -> str | None:
+        """Of which rows of a base file the records are newer versions (codec.log.positions)."""
+        return self.headers.get(HeaderKey.RECORD_POSITIONS)
+
+    @property
+    def positions_instant(self) -> str | None:
+        """The instant of that base file."""
+        return self.headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+
+    @property
     def is_rollback(self) -> bool:
         """Whether this is a rollback command."""
         return self.type is BlockType.COMMAND and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND

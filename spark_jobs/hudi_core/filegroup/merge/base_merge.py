@@ -5,12 +5,13 @@ updated nor deleted; a delete of a key that the base file does not hold counts a
 
 A base file may hold a key twice (inserts that are not deduplicated). HoodieMergeHandle merges each of its rows. Readers
 merge the logs' version of a key once, with the first of them, and return the others unchanged (removeLogRecord of
-Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x).
+Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x). Where the log records have
+positions, each is merged with the row at its position, and no row is looked up by its key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.log.positions import BY_KEY
+from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering, greater
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.record_keys import as_mask, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base
 
@@ -49,11 +52,19 @@ class BaseMerger:
     """Merges base batches with what the logs have left of each key."""
 
     def __init__(
-        self, records: LogRecords, policy: MergePolicy, ordering: Ordering, *, path: str, first_only: bool = False
+        self,
+        records: LogRecords,
+        policy: MergePolicy,
+        ordering: Ordering,
+        *,
+        path: str,
+        first_only: bool = False,
+        visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
     ) -> None:
         """Base batches must have the schema of the records' rows; `path` is the base file, for errors.
 
-        `first_only`: of base rows with the same key only the first is merged, as for a reader.
+        `first_only`: of base rows with the same key only the first is merged, as for a reader. Base rows that are not
+        `visible` are as if they were not there.
         """
         self.counts = MergeCounts()
         self._records = records
@@ -62,7 +73,9 @@ class BaseMerger:
         self._path = path
         self._matched = np.zeros(len(records), dtype=np.bool_)
         self._first_hit = np.zeros(len(records) if first_only else 0, dtype=np.int64)
-        self._first_only = first_only
+        self._first_only = first_only and records.positions is None
+        self._visible = visible
+        self._position = 0
 
     def apply(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches after the merge, in the base file's order.
@@ -72,8 +85,18 @@ class BaseMerger:
         places = self._lookup(batches)
         start = 0
         for batch in batches:
-            yield self._merge(batch, places[start : start + batch.num_rows])
+            here = places[start : start + batch.num_rows]
             start += batch.num_rows
+            if self._visible is None:
+                yield self._merge(batch, here)
+            else:
+                mask = self._visible(batch)
+                yield self._merge(batch.filter(mask), here[as_mask(mask)])
+
+    def pass_over(self, rows: int) -> None:
+        """Counts the next base rows, which no log record is merged with."""
+        self.counts.base += rows
+        self._position += rows
 
     def _merge(self, batch: pa.RecordBatch, places: NDArray[np.int32]) -> pa.RecordBatch:
         """One batch, given the place of each row's key among the records or -1."""
@@ -84,6 +107,8 @@ class BaseMerger:
         if not len(hits):
             return batch
         found = places[hits].astype(np.int64)
+        if self._records.positions is not None:
+            self._check_keys(batch, hits, found)
         self._matched[found] = True
         kinds = self._records.kinds[found]
         step = base_step(self._policy, kinds, self._above(batch, hits, found), compared=self._ordering.same_class)
@@ -117,8 +142,23 @@ class BaseMerger:
         first: NDArray[np.int64] = hits[(self._first_hit[found] == hits) & ~self._matched[found]]
         return first
 
+    def _check_keys(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+        """Hudi does not compare the keys, and replaces the row of another key."""
+        keys = record_keys(batch, self._policy.key_fields, path=self._path).take(pa.array(hits))
+        named = self._records.keys.take(pa.array(found))
+        others = as_mask(pc.not_equal(keys.cast(named.type), named))
+        if others.any():
+            first = int(np.flatnonzero(others)[0])
+            assert self._records.positions is not None
+            raise CorruptFileError(
+                f"row {self._records.positions[found[first]]} has the key {keys[first].as_py()!r}, a log record for "
+                f"this row {named[first].as_py()!r}",
+                path=self._path,
+                remedy=BY_KEY,
+            )
+
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After the last base batch: the records whose key no base row has, in the order of their first occurrence."""
+        """After the last base batch: the records whose key, or position, no base row has, in their order."""
         left = np.flatnonzero(~self._matched)
         records = left[self._records.kinds[left] == Kind.RECORD]
         self.counts.missed_deletes += len(left) - len(records)
@@ -127,9 +167,16 @@ class BaseMerger:
             yield self._records.take(records[start : start + batch_rows])
 
     def _lookup(self, batches: Sequence[pa.RecordBatch]) -> NDArray[np.int32]:
-        """The place of each row's key among the records, -1 where the logs do not name the key."""
-        if not len(self._records):
-            return np.full(sum(batch.num_rows for batch in batches), -1, dtype=np.int32)
+        """The place of each row's key among the records, -1 where the logs do not name the key; so of its position."""
+        count = sum(batch.num_rows for batch in batches)
+        positions = self._records.positions
+        if not len(self._records) or positions is not None:
+            none = np.full(count, -1, dtype=np.int32)
+            if positions is not None:
+                low, high = np.searchsorted(positions, (self._position, self._position + count))
+                none[positions[low:high] - self._position] = np.arange(low, high)
+            self._position += count
+            return none
         keys = pa.chunked_array(
             [record_keys(batch, self._policy.key_fields, path=self._path) for batch in batches], pa.string()
         )

@@ -1,6 +1,8 @@
-"""Log records and deletes of a file group folded to one version per key, by the table's merge policy.
+"""Log records and deletes of a file group folded to one version per key, or per position in the base file, by the
+table's merge policy.
 
-Held in memory are, for every log record and delete entry, the key, the ordering value and 13 bytes, and the rows of
+Held in memory are, for every log record and delete entry, the key, the ordering value and 13 bytes (21 where rows are
+found by their positions), and the rows of
 records up to the budget; beyond it rows are in memory-mapped files (PayloadStore). Rows that were merged from several
 versions are stored there, too.
 """
@@ -38,7 +40,8 @@ _LARGE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class LogRecords:
-    """One version per key, keys in the order in which they first occur in the logs.
+    """One version per key, keys in the order in which they first occur in the logs; with `positions` one version for
+    each of these rows of the base file, in their order.
 
     `keys`: string array; `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries; `ordering`: its
     ordering value as `Ordering.type`, null for natural deletes; `against_base`: what base rows are compared with where
@@ -55,6 +58,7 @@ class LogRecords:
     record_count: int
     delete_count: int
     against_base: pa.Array | None = None
+    positions: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -80,6 +84,7 @@ class LogMerger:
         self._keys: list[pa.Array] = []
         self._events: list[tuple[NDArray[np.uint8], NDArray[np.int64], pa.Array]] = []
         self._against_base: list[pa.Array] = []
+        self._positions: list[NDArray[np.int64]] = []
         self._records = 0
         self._deletes = 0
 
@@ -87,6 +92,15 @@ class LogMerger:
     def store(self) -> PayloadStore:
         """Where the rows are; close it when the merge is over."""
         return self._store
+
+    @property
+    def events(self) -> int:
+        """How many records and deletes were added."""
+        return self._records + self._deletes
+
+    def add_positions(self, positions: NDArray[np.int64]) -> None:
+        """Adds the positions in the base file of the records or deletes that were added last: of all, or of none."""
+        self._positions.append(positions)
 
     def add_records(self, batch: pa.RecordBatch, *, path: str, partial: frozenset[str] | None = None) -> None:
         """Adds log records; `path` is their file, for errors.
@@ -134,14 +148,17 @@ class LogMerger:
             none = pa.array([], self._ordering.type)
             return LogRecords(pa.array([], pa.string()), empty.astype(np.uint8), empty, none, self._store, merger, 0, 0)
         large = sum(keys.nbytes for keys in self._keys) > _LARGE
-        encoded = pa.concat_arrays(
-            [keys.cast(pa.large_string()) for keys in self._keys] if large else self._keys
-        ).dictionary_encode()
+        keys = pa.concat_arrays([keys.cast(pa.large_string()) for keys in self._keys] if large else self._keys)
         self._keys.clear()
+        positions = None
+        if self._positions:
+            positions, places = np.unique(np.concatenate(self._positions), return_inverse=True)
+            codes, key_count = places.astype(np.int32), len(positions)
+        else:
+            encoded = keys.dictionary_encode()
+            codes, key_count, keys = encoded.indices.to_numpy(), len(encoded.dictionary), encoded.dictionary
         all_kinds, all_rows, all_values = zip(*self._events, strict=True)
         kinds, rows, values = np.concatenate(all_kinds), np.concatenate(all_rows), pa.concat_arrays(all_values)
-        codes = encoded.indices.to_numpy()
-        key_count = len(encoded.dictionary)
         unordered = nulls(values) & (kinds <= Kind.FLAGGED)
         folded = self._fold(
             Events(
@@ -156,7 +173,7 @@ class LogMerger:
         )
         ordered_by = pa.array(folded.ordered_by)
         return LogRecords(
-            encoded.dictionary,
+            keys if positions is None else keys.take(ordered_by),
             folded.kinds,
             folded.rows,
             values.take(ordered_by),
@@ -165,6 +182,7 @@ class LogMerger:
             self._records,
             self._deletes,
             pa.concat_arrays(self._against_base).take(ordered_by) if self._against_base else None,
+            positions,
         )
 
     def _fold(self, events: Events, merger: RowMerger | None) -> Folded:

@@ -11,11 +11,11 @@ docs/merge.md describes the rules for users.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import MERGE_FUNCTION
+from hudi_core.config.write_config import MERGE_FUNCTION, USE_RECORD_POSITIONS
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
     ORDERING_FIELDS_KEY,
@@ -57,7 +57,8 @@ class MergePolicy:
     that use the payload class. `fill` is which fields of a row are filled from the row that it wins over, and
     `fill_marker` is the text of Fill.MARKER. A log record is a delete when one of `delete_marks` matches.
     `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record before it.
-    `function` names the registered merge function of Rules.FUNCTION.
+    `function` names the registered merge function of Rules.FUNCTION. `by_position`: where log blocks name rows of the
+    base file, these are merged, and not the first ones with the records' keys (filegroup.read.log_positions).
     """
 
     key_fields: tuple[str, ...]
@@ -69,6 +70,7 @@ class MergePolicy:
     delete_marks: tuple[DeleteMark, ...] = ()
     string_deletes_win: bool = False
     function: str | None = None
+    by_position: bool = False
 
     @property
     def is_hudi_1(self) -> bool:
@@ -95,15 +97,22 @@ class MergePolicy:
         """
         given = {**config.raw, **(options or {})}
         function = MERGE_FUNCTION.read(options or {})
+        hudi_1 = reads_as_hudi_1(config)
+        by_position = hudi_1 and USE_RECORD_POSITIONS.read(options or {})
         if function is not None:
             marks = delete_marks(merge_properties(given), Payload.LATEST, hudi_1=True, path=config.path)
             return MergePolicy(
-                key_fields(config), config.ordering_fields, Rules.FUNCTION, delete_marks=marks, function=function
+                key_fields(config),
+                config.ordering_fields,
+                Rules.FUNCTION,
+                delete_marks=marks,
+                function=function,
+                by_position=by_position,
             )
-        hudi_1 = reads_as_hudi_1(config)
         if not config.features.merge_modes:
             check_strategy_0_15(given, hudi_1=hudi_1, path=config.path)
-        return _by_mode(config, given) if hudi_1 else _by_payload_class(config, given)
+        policy = _by_mode(config, given) if hudi_1 else _by_payload_class(config, given)
+        return replace(policy, by_position=by_position)
 
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:

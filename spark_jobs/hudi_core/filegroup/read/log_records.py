@@ -15,6 +15,7 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.content import AVRO_BLOCK_VERSIONS, avro_block_records
 from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.codec.log.positions import RecordPositions
 from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
@@ -51,10 +52,12 @@ def merge_logs(
     *,
     budget: int,
     history: History | None = None,
+    positions: Sequence[RecordPositions] | None = None,
 ) -> LogRecords:
     """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`.
 
-    Close the result's store. With a schema `history`, the columns of a block are found by their ids.
+    Close the result's store. With a schema `history`, the columns of a block are found by their ids. `positions` are
+    log_positions.block_positions: with them versions of a row are those of a position, else those of a key.
 
     Memory: `budget` bytes of rows, plus the keys of all records, plus what one piece of a block decodes to: a block of
     up to a sixteenth of the budget is one piece, a larger one is cut in pieces of half of that.
@@ -62,7 +65,8 @@ def merge_logs(
     piece_bytes = max(PIECE_BYTES, budget // _PIECE_SHARE)
     merger = LogMerger(schema, policy, ordering, budget=budget)
     try:
-        for block in scan.blocks:
+        for number, block in enumerate(scan.blocks):
+            before = merger.events
             if block.type is BlockType.DELETE:
                 entries = delete_columns(block_content(storage, block), path=block.path)
                 natural, values = ordering.of_deletes(entries)
@@ -72,6 +76,8 @@ def merge_logs(
                 partial = partial_columns(block, schema, sources)
                 for batch in block_batches(storage, block, schema, piece_bytes=piece_bytes, sources=sources):
                     merger.add_records(batch, path=block.path, partial=partial)
+            if positions is not None:
+                merger.add_positions(positions[number].rows(merger.events - before))
         return merger.finish()
     except BaseException:
         merger.store.close()

@@ -4,13 +4,13 @@ FileGroupReaderBasedMergeHandle and HoodieFileGroupReader of 1.x). Readers and c
 The logs are merged in merge.log_merge, a batch of base rows with them in merge.base_merge.
 
 Memory: `budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
-key, its ordering value and 9 bytes; an eighth of the budget of base rows, and the merged copy of one batch, which has
-no more where its reader asks for that (ParquetBaseFile.batches).
+key, its ordering value and 9 bytes (17 with positions); an eighth of the budget of base rows, and the merged copy of
+one batch, which has no more where its reader asks for that (ParquetBaseFile.batches).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History
+from hudi_core.filegroup.read.log_positions import block_positions
 from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanResult
 from hudi_core.storage.base import Storage
@@ -57,8 +58,8 @@ class SliceMerge:
             yield from self._merger.apply(group)
 
     def pass_over(self, rows: int) -> None:
-        """Counts base rows of whose keys the logs hold none, and which were not merged."""
-        self._merger.counts.base += rows
+        """Counts the next base rows, of which the logs hold no version, and which were not merged."""
+        self._merger.pass_over(rows)
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """After all base rows: rows that only the logs have, fewer in a batch where they are wide."""
@@ -74,19 +75,24 @@ def merging(
     policy: MergePolicy,
     ordering: Ordering,
     *,
-    path: str,
+    base: str | None,
     first_only: bool,
     budget: int,
     history: History | None = None,
+    visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
 ) -> Iterator[SliceMerge]:
     """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
 
-    `first_only`: of base rows with the same key only the first is merged, as readers do. `path` is the base file, for
-    errors; `history` as for log_records.merge_logs. Raises CorruptFileError or UnsupportedError naming the file.
+    `base` is the path of the base file, whose rows are then given from the first to the last, and merged by key or by
+    position. `first_only`: of base rows with the same key only the first is merged by key, as readers do. Base rows
+    that are not `visible` are left out. `history` as for log_records.merge_logs. Raises CorruptFileError or
+    UnsupportedError naming the file.
     """
-    records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history)
+    positions = block_positions(scan.blocks, base, policy)
+    records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history, positions=positions)
     with closing(records.store):
-        yield SliceMerge(records, BaseMerger(records, policy, ordering, path=path, first_only=first_only), budget)
+        merger = BaseMerger(records, policy, ordering, path=base or "", first_only=first_only, visible=visible)
+        yield SliceMerge(records, merger, budget)
 
 
 def grouped(

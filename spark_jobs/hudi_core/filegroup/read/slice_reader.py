@@ -140,25 +140,28 @@ class SliceReader:
             stored,
             policy,
             ordering,
-            path=base.path if base else file_slice.log_files[0].path,
+            base=None if base is None else base.path,
             first_only=True,
             budget=self._budget,
             history=self.spec.history,
+            visible=self._visible(scan),
         ) as merge:
-            base_rows = () if base is None else self._base_rows(base, stored, scan)
+            base_rows = () if base is None else self._base_rows(base, stored)
             yield from merge.rows(base_rows, batch_rows=READ_ROWS)
 
-    def _base_rows(self, base: DataFile, stored: pa.Schema, scan: ScanResult) -> Iterator[pa.RecordBatch]:
+    def _base_rows(self, base: DataFile, stored: pa.Schema) -> Iterator[pa.RecordBatch]:
+        share, history = self._budget // GROUP_SHARE, self.spec.history
+        return read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, batch_bytes=share, history=history)
+
+    def _visible(self, scan: ScanResult) -> Callable[[pa.RecordBatch], pa.Array] | None:
         """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base).
 
         Partial rows need the rows below them.
         """
-        share, history = self._budget // GROUP_SHARE, self.spec.history
-        batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, batch_bytes=share, history=history)
         times, features = self.spec.commit_times, self.spec.config.features
         if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):
-            return batches
-        return map(of_commit_times(times).apply, batches)
+            return None
+        return of_commit_times(times).mask
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
         """The log blocks that count for this reader."""

@@ -1,12 +1,13 @@
 """A log file made of records and delete entries of other log files, copied as their bytes are.
 
-Nothing is decoded, so a copy has every column, with the value and the schema that its writer gave it.
+Nothing is decoded, so a copy has every column, with the value and the schema that its writer gave it. Where records and
+entries have positions in the base file, those of a block are in their order, as readers expect it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import delete_record_spans, encode_delete_block
 from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.positions import encode_positions
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_records import avro_pieces, block_content
 from hudi_core.storage.base import Storage
@@ -36,25 +38,40 @@ class LogCopy:
     BLOCK_BYTES, one piece of a block that is read, and the entries of the delete block.
     """
 
-    def __init__(self, storage: Storage, path: str, headers: Mapping[HeaderKey, str]) -> None:
-        """`headers` are those of every block, without the schema."""
+    def __init__(
+        self, storage: Storage, path: str, headers: Mapping[HeaderKey, str], *, positions_instant: str | None = None
+    ) -> None:
+        """`headers` are those of every block, without the schema. `positions_instant` is that of the base file whose
+        rows' positions are given; None where none are.
+        """
         self.records = 0
         self.deletes = 0
         self.path = path
         self._storage = storage
         self._headers = dict(headers)
+        self._positions_instant = positions_instant
         self._file = storage.open_output(path)
         self._schema: str | None = None
         self._waiting: list[bytes] = []
+        self._waiting_positions: list[NDArray[np.int64]] = []
         self._waiting_records = 0
         self._waiting_bytes = 0
         self._entries: list[bytes] = []
+        self._entry_positions: list[NDArray[np.int64]] = []
         self._deletes_schema: str | None = None
 
-    def copy_records(self, block: LogBlock, kept: NDArray[np.int64], *, piece_bytes: int) -> int:
+    def copy_records(
+        self,
+        block: LogBlock,
+        kept: NDArray[np.int64],
+        *,
+        piece_bytes: int,
+        positions: NDArray[np.int64] | None = None,
+    ) -> int:
         """Copies the records of an Avro data block with these numbers, ascending; returns how many the block has.
 
-        A large block is read in pieces of about `piece_bytes`. Raises CorruptFileError naming the block's file.
+        `positions` are those of all records of the block. A large block is read in pieces of about `piece_bytes`.
+        Raises CorruptFileError naming the block's file.
         """
         if block.schema != self._schema:
             self._flush()
@@ -63,12 +80,14 @@ class LogCopy:
         for count, records, _ in avro_pieces(self._storage, block, piece_bytes):
             ends = _ends(records, count, block)
             here = kept[np.searchsorted(kept, first) : np.searchsorted(kept, first + count)] - first
+            if len(here):
+                # With positions each record is a part of its own, as a block's are sorted.
+                breaks = np.flatnonzero(np.diff(here) != (1 if positions is None else 0))
+                for low, high in zip(here[np.r_[0, breaks + 1]], here[np.r_[breaks, len(here) - 1]], strict=True):
+                    if positions is not None:
+                        self._waiting_positions.append(positions[first + low : first + low + 1])
+                    self._add(bytes(records[ends[low] : ends[high + 1]]), int(high - low + 1))
             first += count
-            if not len(here):
-                continue
-            breaks = np.flatnonzero(np.diff(here) != 1)
-            for low, high in zip(here[np.r_[0, breaks + 1]], here[np.r_[breaks, len(here) - 1]], strict=True):
-                self._add(bytes(records[ends[low] : ends[high + 1]]), int(high - low + 1))
         return first
 
     def _add(self, records: bytes, count: int) -> None:
@@ -79,18 +98,25 @@ class LogCopy:
         if self._waiting_bytes >= BLOCK_BYTES:
             self._flush()
 
-    def copy_deletes(self, block: LogBlock, kept: Sequence[int]) -> None:
-        """Copies the entries of a delete block with these numbers. Raises CorruptFileError naming the block's file."""
+    def copy_deletes(
+        self, block: LogBlock, kept: NDArray[np.int64], positions: NDArray[np.int64] | None = None
+    ) -> None:
+        """Copies the entries of a delete block with these numbers; `positions` are those of all. Raises
+        CorruptFileError naming the block's file.
+        """
         data, spans = delete_record_spans(block_content(self._storage, block), path=block.path)
         self._entries += (bytes(data[slice(*spans[number])]) for number in kept)
+        if positions is not None:
+            self._entry_positions.append(positions[kept])
         self._deletes_schema = block.schema or self._deletes_schema
 
     def close(self) -> int:
         """Writes what is waiting and completes the file; returns its size in bytes."""
         self._flush()
         if self._entries:
-            self._write(BlockType.DELETE, self._deletes_schema, encode_delete_block(self._entries))
-            self.deletes = len(self._entries)
+            entries, positions = _sorted(self._entries, self._entry_positions)
+            self._write(BlockType.DELETE, self._deletes_schema, encode_delete_block(entries), positions)
+            self.deletes = len(entries)
         size = self._file.tell()
         self._file.close()
         return size
@@ -98,12 +124,21 @@ class LogCopy:
     def _flush(self) -> None:
         if self._waiting:
             head = _HEAD.pack(_VERSION, self._waiting_records)
-            self._write(BlockType.AVRO_DATA, self._schema, b"".join((head, *self._waiting)))
+            records, positions = _sorted(self._waiting, self._waiting_positions)
+            self._write(BlockType.AVRO_DATA, self._schema, b"".join((head, *records)), positions)
         self._waiting, self._waiting_records, self._waiting_bytes = [], 0, 0
+        self._waiting_positions = []
 
-    def _write(self, kind: BlockType, schema: str | None, content: bytes) -> None:
+    def _write(self, kind: BlockType, schema: str | None, content: bytes, positions: NDArray[np.int64] | None) -> None:
         headers = self._headers if schema is None else {**self._headers, HeaderKey.SCHEMA: schema}
-        self._file.write(encode_block(kind, headers, content))
+        if positions is not None and self._positions_instant is not None:
+            headers = {
+                **headers,
+                HeaderKey.RECORD_POSITIONS: encode_positions(positions),
+                HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: self._positions_instant,
+            }
+        named = self._positions_instant is not None
+        self._file.write(encode_block(kind, headers, content, hudi_1_headers=named))
 
     def __enter__(self) -> LogCopy:
         return self
@@ -114,6 +149,15 @@ class LogCopy:
         self._file.__exit__(kind, error, trace)
         if isinstance(error, Exception):
             self._storage.delete(self.path)
+
+
+def _sorted(parts: list[bytes], positions: list[NDArray[np.int64]]) -> tuple[list[bytes], NDArray[np.int64] | None]:
+    """In the order of the positions; as they are where none were given."""
+    if not positions:
+        return parts, None
+    found = np.concatenate(positions)
+    order = np.argsort(found)
+    return [parts[number] for number in order], found[order]
 
 
 def _ends(records: memoryview, count: int, block: LogBlock) -> NDArray[np.int64]:

@@ -148,7 +148,7 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
             schema,
             policy,
             Ordering.of(policy, target.files.schema, path=item.file_id),
-            path=files[0].path if base is None else base.path,
+            base=None if base is None else base.path,
             first_only=True,
             budget=target.config.memory_bytes,
         ) as merge:

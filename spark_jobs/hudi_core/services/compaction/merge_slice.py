@@ -168,7 +168,7 @@ class _Compaction:
                     handle.rows_schema,
                     self.unit.policy,
                     self.ordering,
-                    path=handle.path if base is None else base.path,
+                    base=None if base is None else base.path,
                     first_only=self.as_hudi_1,
                     budget=self.config.memory_bytes,
                 )
@@ -219,7 +219,14 @@ class _Compaction:
         parts = (
             everything
             if source is None
-            else RowGroupPlan(source, merge.records.keys, self.config, handle.codec, with_keys=not known).parts()
+            else RowGroupPlan(
+                source,
+                merge.records.keys,
+                self.config,
+                handle.codec,
+                with_keys=not known,
+                positions=merge.records.positions,
+            ).parts()
         )
         copied = 0
         for part in parts:

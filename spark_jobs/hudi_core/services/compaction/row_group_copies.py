@@ -1,7 +1,8 @@
 """Which row groups of a base file a compaction copies without decoding them: those of whose keys the logs hold none.
 
 Decided from the keys alone: by the range of a row group's keys in the footer, then by its key column, which is read
-until a key is met that the logs hold. A row group that is small is merged, so that small ones do not pile up.
+until a key is met that the logs hold; or from the positions, where log records have them. A row group that is small is
+merged, so that small ones do not pile up.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
@@ -73,10 +76,18 @@ class RowGroupPlan:
     """
 
     def __init__(
-        self, source: RowGroupSource, keys: pa.Array | None, config: WriteConfig, codec: str, *, with_keys: bool
+        self,
+        source: RowGroupSource,
+        keys: pa.Array | None,
+        config: WriteConfig,
+        codec: str,
+        *,
+        with_keys: bool,
+        positions: NDArray[np.int64] | None = None,
     ) -> None:
-        """`keys` are those of the logs, `codec` is that of the new file. `with_keys`: the keys of copied row groups are
-        returned. Where `keys` is None rows do not have theirs in `_hoodie_record_key`, and none is looked at.
+        """`keys` are those of the logs; with their `positions`, ascending, these decide. `codec` is that of the new
+        file. `with_keys`: the keys of copied row groups are returned. Where `keys` is None rows do not have theirs in
+        `_hoodie_record_key`, and none is looked at.
         """
         self._source = source
         self._base = source.file
@@ -84,6 +95,7 @@ class RowGroupPlan:
         self._config = config
         self._codec = codec
         self._with_keys = with_keys
+        self._positions = positions
         column = leaf_columns(self._base.metadata).get((RECORD_KEY,))
         self._ranges = None if column is None else chunk_ranges(self._base.metadata, column, pa.string())
 
@@ -119,7 +131,9 @@ class RowGroupPlan:
         found: list[pa.Array] = []
         if self._keys is None:
             return found
-        candidates = self._candidates(number, self._keys)
+        if self._positions is not None and self._is_named(number, self._positions):
+            return None
+        candidates = self._candidates(number, self._keys if self._positions is None else self._keys[:0])
         if not (len(candidates) or self._with_keys) and self._has_all_keys(number):
             return found
         for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
@@ -129,6 +143,12 @@ class RowGroupPlan:
             if self._with_keys:
                 found.append(keys)
         return found
+
+    def _is_named(self, number: int, positions: NDArray[np.int64]) -> bool:
+        metadata = self._base.metadata
+        first = sum(metadata.row_group(earlier).num_rows for earlier in range(number))
+        low, high = np.searchsorted(positions, (first, first + metadata.row_group(number).num_rows))
+        return bool(low < high)
 
     def _has_all_keys(self, number: int) -> bool:
         """Whether the footer says so."""

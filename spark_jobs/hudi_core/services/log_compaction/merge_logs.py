@@ -26,12 +26,14 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.codec.log.positions import RecordPositions
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogRecords, merge_columns
 from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
+from hudi_core.filegroup.read.log_positions import block_positions
 from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
@@ -40,7 +42,7 @@ from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.column_names import spelled
-from hudi_core.model.names import LogFileName, WriteToken, parse_data_file, parse_log_file
+from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.log_compaction.block_order import BlockOrder
 from hudi_core.storage.arrow_store import open_data_storage
@@ -147,11 +149,14 @@ class _Merge:
         marker = create_marker(self.storage, self.instant, self.partition, str(name), kind)
         check_attempt(self.storage, self.instant, self.token.stage_id, marker)
         headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}
-        with LogCopy(self.storage, join(self.partition, str(name)), headers) as copy:
-            records = self._folded(scan)
+        base = unit.operation.base_file
+        positions = block_positions(scan.blocks, base, unit.policy)
+        instant = None if positions is None or base is None else parse_base_file(base).instant
+        with LogCopy(self.storage, join(self.partition, str(name)), headers, positions_instant=instant) as copy:
+            records = self._folded(scan, positions)
             with closing(records.store):
                 scanned = time.perf_counter()
-                self._copy(scan, records, copy)
+                self._copy(scan, records, copy, positions)
             size = copy.close()
             check_attempt(self.storage, self.instant, self.token.stage_id, marker)
         if copy.records + copy.deletes != len(records):
@@ -180,40 +185,53 @@ class _Merge:
         ]
         return LogFileName(operation.file_id, operation.base_instant, max(versions, default=0) + 1, self.token)
 
-    def _folded(self, scan: ScanResult) -> LogRecords:
-        """The winning version of each key; its row number is that of the record among all of the data blocks."""
+    def _folded(self, scan: ScanResult, positions: Sequence[RecordPositions] | None) -> LogRecords:
+        """The winning version of each key, or of each row of the base file; its row number is that of the record among
+        all of the data blocks.
+        """
         unit = self.unit
         schema = without_meta_fields(unit.schema)
         self.ordering = Ordering.of(unit.policy, schema, path=unit.operation.file_id)
         columns = arrow_schema(add_meta_fields(schema), path=unit.operation.file_id)
         names = spelled(merge_columns(unit.policy, self.ordering), columns.names)
         seen = pa.schema([column for column in columns if column.name in names])
-        return merge_logs(self.storage, scan, seen, unit.policy, self.ordering, budget=unit.config.memory_bytes)
+        budget = unit.config.memory_bytes
+        return merge_logs(self.storage, scan, seen, unit.policy, self.ordering, budget=budget, positions=positions)
 
-    def _copy(self, scan: ScanResult, records: LogRecords, copy: LogCopy) -> None:
+    def _copy(
+        self, scan: ScanResult, records: LogRecords, copy: LogCopy, positions: Sequence[RecordPositions] | None
+    ) -> None:
         kept = np.sort(records.rows[records.rows >= 0])
         first = 0
-        entries: dict[int, list[int]] = {}
-        for number, entry in self._entries(scan, records):
-            entries.setdefault(number, []).append(entry)
+        block_of, entry_of = self._entries(scan, records, positions)
         for number, block in enumerate(scan.blocks):
+            named = None if positions is None else positions[number].rows(positions[number].count)
+            entries = np.sort(entry_of[block_of == number])
             if block.type is BlockType.AVRO_DATA:
                 here = kept[np.searchsorted(kept, first) :] - first
-                first += copy.copy_records(block, here, piece_bytes=PIECE_BYTES)
-            elif number in entries:
-                copy.copy_deletes(block, sorted(entries[number]))
+                first += copy.copy_records(block, here, piece_bytes=PIECE_BYTES, positions=named)
+            elif len(entries):
+                copy.copy_deletes(block, entries, named)
 
-    def _entries(self, scan: ScanResult, records: LogRecords) -> list[tuple[int, int]]:
-        """For each key whose newest version is a delete entry, the last such entry: numbers of block and entry."""
+    def _entries(
+        self, scan: ScanResult, records: LogRecords, positions: Sequence[RecordPositions] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each key, or position, whose newest version is a delete entry, the last such entry: numbers of block and
+        entry.
+        """
         places = np.flatnonzero(records.rows < 0)
-        keys = records.keys.take(pa.array(places))
+        keys = records.keys.take(pa.array(places)) if records.positions is None else pa.array(records.positions[places])
         block_of = np.full(len(places), -1, dtype=np.int64)
         entry_of = block_of.copy()
         for number, block in enumerate(scan.blocks):
             if block.type is not BlockType.DELETE or not len(places):
                 continue
             columns = delete_columns(block_content(self.storage, block), path=block.path)
-            named = columns.column("key").combine_chunks().cast(keys.type)
+            named = (
+                columns.column("key").combine_chunks().cast(keys.type)
+                if positions is None
+                else pa.array(positions[number].rows(columns.num_rows))
+            )
             at = pc.index_in(named, value_set=keys).fill_null(-1).to_numpy()
             natural, values = self.ordering.of_deletes(columns)
             hits = np.flatnonzero(at >= 0)
@@ -222,7 +240,7 @@ class _Merge:
         if (block_of < 0).any():
             lost = keys[int(np.flatnonzero(block_of < 0)[0])].as_py()
             raise ExecutionError(f"no delete entry is the newest version of key {lost!r}", path=self.partition)
-        return list(zip(block_of.tolist(), entry_of.tolist(), strict=True))
+        return block_of, entry_of
 
     def _is_version(
         self, records: LogRecords, places: NDArray[np.int64], natural: NDArray[np.bool_], values: pa.Array

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -51,6 +54,66 @@ def test_a_base_file_may_hold_a_key_twice(first_only: bool, expected: list[str])
     """A writer merges each of the rows, a reader the first."""
     values, _ = merged([batch(("a", 1, "a1")), batch(("a", 1, "a1"))], logs(("a", 2, "a2")), first_only=first_only)
     assert values == expected
+
+
+def at_positions(positions: list[int], *rows: tuple[str, int, str], deleted: tuple[int, ...] = ()) -> LogRecords:
+    """One block of records, and of deletes of key d, each with its positions."""
+    merger = LogMerger(SCHEMA, POLICY, ORDERING, budget=1)
+    merger.add_records(batch(*rows), path="log", partial=None)
+    merger.add_positions(np.array(positions))
+    if deleted:
+        natural = np.ones(len(deleted), dtype=np.bool_)
+        merger.add_deletes(pa.array(["d"] * len(deleted)), natural, pa.nulls(len(deleted), pa.int64()), path="log")
+        merger.add_positions(np.array(deleted))
+    return merger.finish()
+
+
+ROWS = [("a", 1, "a1"), ("d", 1, "d1"), ("a", 9, "a9"), ("a", 2, "a2"), ("d", 2, "d2"), ("a", 3, "a3")]
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_records_with_positions_are_merged_with_these_rows(size: int) -> None:
+    """Each of them on its own terms; a row of the same key that none names stays."""
+    base = [batch(*ROWS[start : start + size]) for start in range(0, 6, size)]
+    records = at_positions([0, 2, 5], ("a", 5, "a5"), ("a", 5, "a5"), ("a", 6, "a6"), deleted=(1, 4))
+    values, counts = merged(base, records)
+    assert values == ["a5", "a9", "a2", "a6"]
+    assert counts == MergeCounts(base=6, updated=2, kept=1, deleted=2)
+
+
+def test_the_newest_version_at_each_position_counts() -> None:
+    merger = LogMerger(SCHEMA, POLICY, ORDERING, budget=1)
+    for positions, ts in ([0, 2], 5), ([2, 3], 4), ([3], 7):
+        merger.add_records(batch(*[("a", ts, f"a{ts}")] * len(positions)), path="log", partial=None)
+        merger.add_positions(np.array(positions))
+    records = merger.finish()
+    assert records.positions is not None
+    assert (records.positions.tolist(), records.keys.to_pylist()) == ([0, 2, 3], ["a", "a", "a"])
+    values, _ = merged([batch(*ROWS)], records)
+    assert values == ["a5", "d1", "a9", "a7", "d2", "a3"]
+
+
+def test_rows_that_are_passed_over_or_hidden_have_their_positions() -> None:
+    records = at_positions([3], ("a", 5, "a5"))
+    merger = BaseMerger(records, POLICY, ORDERING, path="base")
+    merger.pass_over(2)
+    assert [found.column("value").to_pylist() for found in merger.apply([batch(*ROWS[2:])])] == [
+        ["a9", "a5", "d2", "a3"]
+    ]
+    merger = BaseMerger(records, POLICY, ORDERING, path="base", visible=lambda rows: pc.greater(rows.column("ts"), 1))
+    assert [found.column("value").to_pylist() for found in merger.apply([batch(*ROWS)])] == [["a9", "a5", "d2", "a3"]]
+    merger = BaseMerger(records, POLICY, ORDERING, path="base", visible=lambda rows: pc.greater(rows.column("ts"), 2))
+    found = [*merger.apply([batch(*ROWS)]), *merger.inserts(10)]
+    assert [rows.column("value").to_pylist() for rows in found] == [["a9", "a3"], ["a5"]]
+
+
+def test_the_row_of_another_key_is_not_replaced() -> None:
+    """Hudi does not compare them, and puts one row in the place of another."""
+    with pytest.raises(
+        CorruptFileError, match=r"row 4 has the key 'd', a log record for this row 'a' .*=false"
+    ) as found:
+        merged([batch(*ROWS[:3]), batch(*ROWS[3:])], at_positions([3, 4], ("a", 5, "a5"), ("a", 5, "a5")))
+    assert found.value.path == "base"
 
 
 def test_without_logs_nothing_changes() -> None:

@@ -95,8 +95,8 @@ def test_delete_entries_of_several_blocks_are_one_block_at_the_end() -> None:
     one, two = blocks(storage, put(storage, 1, deletes("002", typed), deletes("003", [("d", None)])))
     (row,) = blocks(storage, put(storage, 2, data("004", [("e", 1, "x")])))
     with LogCopy(storage, OUT, HEADERS) as copy:
-        copy.copy_deletes(one, [0, 2])
-        copy.copy_deletes(two, [0])
+        copy.copy_deletes(one, np.array([0, 2]))
+        copy.copy_deletes(two, np.array([0]))
         copy.copy_records(row, np.array([0]), piece_bytes=1 << 20)
         copy.close()
     assert (copy.records, copy.deletes) == (1, 3)

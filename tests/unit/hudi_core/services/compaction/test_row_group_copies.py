@@ -117,6 +117,25 @@ def test_parts_that_follow_each_other_are_merged_together() -> None:
     ]
 
 
+@pytest.mark.parametrize("with_keys", [True, False])
+def test_with_positions_these_decide(with_keys: bool) -> None:
+    """Not the keys: the first and the last row group hold one that the logs have for a row of another."""
+    keys = [f"k{number}" for number in range(50)]
+    source = source_of(["k15", *keys[1:49], "k15"], 10, statistics=True)
+    plan = RowGroupPlan(
+        source,
+        records(["k15", "k15", "k30"]).keys,
+        config(10),
+        "GZIP",
+        with_keys=with_keys,
+        positions=np.array([19, 20, 30]),
+    )
+    parts = list(plan.parts())
+    assert [(part.numbers, part.copied) for part in parts] == [([0], True), ([1, 2, 3], False), ([4], True)]
+    found = [key for part in parts for some in part.keys for key in some.to_pylist()]
+    assert found == (["k15", *keys[1:10], *keys[40:49], "k15"] if with_keys else [])
+
+
 def test_a_row_group_of_another_codec_is_merged() -> None:
     source = source_of(["a", "b"], 1, statistics=True, codec="zstd")
     for codec, copied in (("GZIP", [False]), ("ZSTD", [True, True])):

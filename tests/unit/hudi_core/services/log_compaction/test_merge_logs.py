@@ -5,8 +5,10 @@ that goes on from the new log file finds what it would have found without it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import OrderingValue
 from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.positions import decode_positions, encode_positions
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, UnsupportedError
@@ -58,6 +61,8 @@ COMMITTED = CommittedInstants(
 )
 MERGE = "012"
 """The log compaction's instant, behind the writes of 002 to 011."""
+
+BASE = "p/f-0_0-1-2_001.parquet"
 
 record = st.tuples(st.sampled_from(KEYS), st.integers(0, 3), st.sampled_from(("x", "y", "gone")))
 value = st.one_of(
@@ -106,7 +111,9 @@ def blocks_of(storage: MemoryStorage, file: DataFile) -> list[LogBlock]:
     return [block for block in log_blocks(storage, [file]) if isinstance(block, LogBlock)]
 
 
-def read(storage: MemoryStorage, files: Sequence[DataFile], policy: MergePolicy, base: dict[str, int]) -> list[Any]:
+def read(
+    storage: MemoryStorage, files: Sequence[DataFile], policy: MergePolicy, base: Sequence[tuple[str, int]]
+) -> list[Any]:
     """The rows of a slice with these log files."""
     schema = arrow_schema(FULL)
     rows = [
@@ -120,11 +127,11 @@ def read(storage: MemoryStorage, files: Sequence[DataFile], policy: MergePolicy,
             "ts": ts,
             "text": "base",
         }
-        for key, ts in sorted(base.items())
+        for key, ts in base
     ]
     scan = scan_log_files(storage, files, COMMITTED, latest_instant="999", stop_at_newer=not policy.is_hudi_1)
     ordering = Ordering.of(policy, SCHEMA, path="p")
-    with merging(storage, scan, schema, policy, ordering, path="p", first_only=True, budget=1 << 20) as found:
+    with merging(storage, scan, schema, policy, ordering, base=BASE, first_only=True, budget=1 << 20) as found:
         batches = list(found.rows([pa.RecordBatch.from_pylist(rows, schema)], batch_rows=100))
     return sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: str(row["id"]))
 
@@ -143,7 +150,7 @@ def test_readers_go_on_from_it_as_from_what_it_merged(
     """Readers that place its blocks and readers that do not, with and without later writes; also where a second one
     merges the file of the first.
     """
-    storage = MemoryStorage()
+    storage, rows_of_base = MemoryStorage(), sorted(base.items())
     files = [written(storage, number, rows) for number, rows in enumerate(before, 2)]
     early = files[: min(first, len(files))]
     once = new_file(storage, merge(storage, unit(early, policy, instant=f"{len(early) + 1:03d}5")))
@@ -151,12 +158,12 @@ def test_readers_go_on_from_it_as_from_what_it_merged(
     assert twice.keys == len({row[0] for rows in before for row in rows}) == twice.records + twice.deletes
     merged = new_file(storage, twice)
     late = [written(storage, number, rows) for number, rows in enumerate(after, 13)]
-    expected = read(storage, [*files, *late], policy, base)
-    assert read(storage, [*files, once, merged, *late], policy, base) == expected
+    expected = read(storage, [*files, *late], policy, rows_of_base)
+    assert read(storage, [*files, once, merged, *late], policy, rows_of_base) == expected
     with reader_without_log_compaction():
         in_order = [*early, once, *files[len(early) :], merged]
-        assert read(storage, [*in_order, *late], policy, base) == expected
-        assert read(storage, [merged, *late], policy, base) == expected
+        assert read(storage, [*in_order, *late], policy, rows_of_base) == expected
+        assert read(storage, [merged, *late], policy, rows_of_base) == expected
     placed = [block.instant_time for block in blocks_of(storage, merged)]
     assert set(placed) == {MERGE}
 
@@ -188,6 +195,40 @@ def test_blocks_names_and_counts() -> None:
         assert block.headers.keys() == {HeaderKey.INSTANT_TIME, HeaderKey.COMPACTED_BLOCK_TIMES, HeaderKey.SCHEMA}
         assert (block.instant_time, block.headers[HeaderKey.COMPACTED_BLOCK_TIMES]) == (MERGE, "002,003,004")
     assert storage.exists(f".hoodie/.temp/{MERGE}/p/{stat.name}.marker.APPEND")
+
+
+def test_positions_in_the_base_file_are_kept() -> None:
+    """Of a key that it holds twice each row has its own version, in the order of the rows; so have deletes. Without
+    them readers would go back to the first row of a key.
+    """
+    storage, policy = MemoryStorage(), replace(POLICIES[4], by_position=True)
+
+    def at(*rows: int) -> dict[HeaderKey, str]:
+        return {
+            HeaderKey.RECORD_POSITIONS: encode_positions(np.array(rows)),
+            HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: "001",
+        }
+
+    files = [
+        put(storage, 1, data("002", [("a", 5, "a1"), ("b", 5, "b"), ("a", 5, "a2")], at(0, 4, 5))),
+        put(storage, 2, deletes("003", [("a", None), ("c", None), ("c", None)], at(0, 2, 3))),
+        put(storage, 3, data("004", [("d", 5, "d")], at(1))),
+    ]
+    operation = CompactionOperation("p", "f-0", "001", BASE.removeprefix("p/"), tuple(file.name for file in files))
+    done = merge(storage, unit(files, policy, operation=operation))
+    assert (done.keys, done.records, done.deletes) == (6, 3, 3)
+    kept, removed = blocks_of(storage, new_file(storage, done))
+    for block, rows in ((kept, [1, 4, 5]), (removed, [0, 2, 3])):
+        assert block.positions_instant == "001"
+        assert decode_positions(block.record_positions or "", path="p").rows(3).tolist() == rows
+    base = list(zip("adccba", [1] * 6, strict=True))
+    expected = read(storage, files, policy, base)
+    assert [row["text"] for row in expected] == ["a2", "b", "d"]
+    assert read(storage, [*files, new_file(storage, done)], policy, base) == expected
+    with reader_without_log_compaction():
+        assert read(storage, [new_file(storage, done)], policy, base) == expected
+    by_key = merge(storage, unit(files, POLICIES[4], operation=operation, instant="0125"))
+    assert [block.record_positions for block in blocks_of(storage, new_file(storage, by_key))] == [None, None]
 
 
 def test_in_layout_2_it_is_named_after_its_instant() -> None:

@@ -1,0 +1,142 @@
+"""Record positions in the header of a log block: the row numbers in a base file that its records are newer versions of
+(LogReaderUtils.encodePositions). They are the base64 of a 64-bit Roaring bitmap in its portable form.
+
+The specification of the bitmap: https://github.com/RoaringBitmap/RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hudi_core.codec.binary import Reader
+from hudi_core.errors import CorruptFileError
+
+Rows = NDArray[np.int64]
+
+BY_KEY = "merge the rows by their keys: set hoodie.merge.use.record.positions=false"
+"""The remedy for positions that are wrong."""
+_RUNS, _NO_RUNS = 12347, 12346
+"""Cookies: with run containers, and without."""
+_OFFSETS_FROM = 4
+"""A bitmap with run containers has offsets from that many containers on; one without always has."""
+_MOST_IN_ARRAY = 4096
+_BITS = 1 << 16
+"""The values of a container."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    first: int
+    count: int
+    is_runs: bool
+    data: bytes
+
+    def rows(self) -> Rows:
+        values = np.frombuffer(self.data, "<u2").astype(np.int64)
+        if self.is_runs:
+            starts, lengths = values[::2], values[1::2] + 1
+            if lengths.sum() != self.count:
+                raise ValueError("a run container has another number of values than it says")
+            values = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(self.count)
+        elif self.count > _MOST_IN_ARRAY:
+            values = np.flatnonzero(np.unpackbits(np.frombuffer(self.data, np.uint8), bitorder="little"))
+        return self.first + values
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPositions:
+    """The positions of a block: one for each of its records, ascending. Memory: the header's bytes."""
+
+    containers: tuple[_Container, ...]
+    path: str
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(item.count for item in self.containers)
+
+    def rows(self, records: int) -> Rows:
+        """All positions; raises CorruptFileError unless there is one for each of the block's `records`."""
+        if self.count != records:
+            what = f"a log block has {records} records, but {self.count} record positions"
+            raise CorruptFileError(what, path=self.path, remedy=BY_KEY)
+        try:
+            found = np.concatenate([item.rows() for item in self.containers])
+        except ValueError as error:
+            raise _corrupt(error, self.path) from error
+        if len(found) != records or (np.diff(found) <= 0).any():
+            raise _corrupt("they do not ascend", self.path)
+        return found
+
+
+def decode_positions(text: str, *, path: str) -> RecordPositions:
+    """The header's value; `path` is the log file. Raises CorruptFileError."""
+    try:
+        reader = Reader(base64.b64decode(text, validate=True), path)
+        (buckets,) = struct.unpack("<Q", reader.view(8))
+        containers: list[_Container] = []
+        for _ in range(buckets):
+            (high,) = struct.unpack("<I", reader.view(4))
+            if high >> 31:
+                raise ValueError(f"the upper half of a position is {high}")
+            containers += _containers(reader, high << 32)
+    except (binascii.Error, ValueError, CorruptFileError) as error:
+        raise _corrupt(error, path) from error
+    return RecordPositions(tuple(containers), path)
+
+
+def _containers(reader: Reader, first: int) -> Iterator[_Container]:
+    """Those of a 32-bit bitmap whose values begin at `first`."""
+    (cookie,) = struct.unpack("<I", reader.view(4))
+    if cookie & 0xFFFF == _RUNS:
+        number = (cookie >> 16) + 1
+        flags = np.unpackbits(np.frombuffer(reader.view((number + 7) // 8), np.uint8), bitorder="little")
+    elif cookie == _NO_RUNS:
+        (number,) = struct.unpack("<I", reader.view(4))
+        flags = None
+    else:
+        raise ValueError(f"cookie {cookie}")
+    heads = np.frombuffer(reader.view(4 * number), "<u2").reshape(-1, 2).tolist()
+    if flags is None or number >= _OFFSETS_FROM:
+        reader.view(4 * number)
+    for place, (key, less_one) in enumerate(heads):
+        is_runs, count = flags is not None and bool(flags[place]), less_one + 1
+        if is_runs:
+            size = 4 * struct.unpack("<H", reader.view(2))[0]
+        else:
+            size = 2 * count if count <= _MOST_IN_ARRAY else _BITS // 8
+        yield _Container(first + (key << 16), count, is_runs, bytes(reader.view(size)))
+
+
+def encode_positions(rows: Rows) -> str:
+    """The header's value for ascending positions, without run containers."""
+    buckets = []
+    for high in np.unique(rows >> 32).tolist():
+        low = rows[(rows >> 32) == high] & 0xFFFFFFFF
+        keys, starts, counts = np.unique(low >> 16, return_index=True, return_counts=True)
+        parts = [_packed(low[start : start + count] & 0xFFFF) for start, count in zip(starts, counts, strict=True)]
+        head = struct.pack("<III", high, _NO_RUNS, len(keys))
+        heads = np.column_stack((keys, counts - 1)).astype("<u2").tobytes()
+        # Offsets are from the cookie on: it and the number, the heads and the offsets themselves come first.
+        sizes = np.cumsum([8 + 8 * len(keys), *map(len, parts[:-1])]).astype("<u4").tobytes()
+        buckets.append(b"".join((head, heads, sizes, *parts)))
+    return base64.b64encode(struct.pack("<Q", len(buckets)) + b"".join(buckets)).decode()
+
+
+def _packed(values: Rows) -> bytes:
+    if len(values) <= _MOST_IN_ARRAY:
+        return values.astype("<u2").tobytes()
+    bits = np.zeros(_BITS, np.uint8)
+    bits[values] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _corrupt(what: object, path: str) -> CorruptFileError:
+    return CorruptFileError(f"the record positions of a log block are broken: {what}", path=path, remedy=BY_KEY)
