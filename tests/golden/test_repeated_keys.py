@@ -4,6 +4,8 @@ changed or deleted is, by every way to read, and behind every service.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,26 @@ def test_every_way_to_read(table: Path) -> None:
     assert rows(table, query="incremental", begin="000", end=second) == [*ROWS, ("d", "d1"), ("d", "d2")]
     # Its slice is the log file alone, which is merged by keys.
     assert rows(table, query="incremental", begin=first, end=third) == [("a", "a5")]
+
+
+@pytest.mark.parametrize("options", [{}, BY_KEY])
+def test_change_data(table: Path, options: dict[str, str]) -> None:
+    """The rows of each commit, changed as the change data says, are those of the next; Hudi has a change per key."""
+    opened = HudiTable.open(str(table), options=options)
+    state: Counter[str] = Counter()
+    ops = []
+    for commit in opened.timeline().commits():
+        for batch in opened.read("cdc", begin=str(int(str(commit.completed_at)) - 1), end=commit.completed_at).batches:
+            for change in batch.to_pylist():
+                ops.append(change["op"])
+                for image, count in (("before", -1), ("after", 1)):
+                    if change[image] is not None:
+                        state[json.loads(change[image])["v"]] += count
+                        assert state[json.loads(change[image])["v"]] >= 0
+        assert sorted(state.elements()) == sorted(
+            value for _, value in rows(table, options, as_of=commit.requested_time)
+        )
+    assert Counter(ops) == ({"i": 7, "u": 2, "d": 2} if not options else {"i": 7, "u": 1, "d": 1})
 
 
 @pytest.mark.parametrize("copied", ["true", "false"])

@@ -1,8 +1,8 @@
 """Reads change-data queries: one commit's changes of one file group as rows with their images (CDCFileGroupIterator),
 and the logs that hold them (HoodieCDCLogRecordIterator). cdc_plan.py chooses the slices before and after the commit.
 
-Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote and
-the keys of the slice. Rows of images that are all new or all deleted are streamed.
+Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote, and
+the keys and sequence numbers of the slice. Rows of images that are all new or all deleted are streamed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.schema import parse_schema
@@ -23,7 +24,7 @@ from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_commit_times
 from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
-from hudi_core.model.names import RECORD_KEY, parse_log_file
+from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows
 from hudi_core.storage.base import Storage
@@ -158,29 +159,75 @@ class ChangeReader:
         return found_texts.take(pa.array(places, mask=~needed))
 
     def _compared(self, change: Change, before: Image, after: Image) -> Iterator[pa.RecordBatch]:
-        """Rows that the commit wrote are new or changed; keys that are there no more were deleted."""
+        """Rows that the commit wrote are new or changed; rows that are there no more were changed or deleted.
+
+        A slice may hold a key several times. Rows are then told apart by their sequence numbers, and the first that
+        changed became the first of its key that the commit wrote.
+        """
         reader = self._reader(after)
         written = list(reader.read(after.file_slice, row_filter=of_commit_times(frozenset({change.instant}))))
         new = pa.Table.from_batches(written, reader.output_schema()).combine_chunks()
-        new_keys = new.column(RECORD_KEY).combine_chunks()
-        keys = [batch.column(0) for batch in reader.read(after.file_slice, [RECORD_KEY])]
-        all_keys = pa.concat_arrays(keys) if keys else pa.array([], pa.string())
-        updated = np.zeros(len(new_keys), dtype=np.bool_)
+        versions = _Versions(new.column(RECORD_KEY).combine_chunks())
+        columns = [RECORD_KEY, COMMIT_SEQNO, COMMIT_TIME]
+        others = [
+            _names(batch.filter(pc.not_equal(batch.column(COMMIT_TIME), change.instant)))
+            for batch in reader.read(after.file_slice, columns)
+        ]
+        kept = pa.concat_arrays(others) if others else pa.array([], pa.string())
         for batch in self._rows(before):
-            old_keys = batch.column(RECORD_KEY)
-            places = pc.index_in(old_keys, value_set=new_keys)
-            hits = places.is_valid()
-            if hits.true_count:
-                taken = places.drop_null()
-                updated[taken.to_numpy()] = True
-                images = (json_rows(batch.filter(hits), COMPACT), json_rows(_batch(new.take(taken)), COMPACT))
+            changed = batch.filter(pc.invert(pc.is_in(_names(batch), value_set=kept)))
+            places = versions.next_of(changed.column(RECORD_KEY))
+            updated = pa.array(places >= 0)
+            if updated.true_count:
+                rows = _batch(new.take(pa.array(places[places >= 0])))
+                images = (json_rows(changed.filter(updated), COMPACT), json_rows(rows, COMPACT))
                 yield _changes(UPDATE, change, *images)
-            gone = pc.invert(pc.is_in(old_keys, value_set=all_keys))
-            if gone.true_count:
-                yield _changes(DELETE, change, before=json_rows(batch.filter(gone), COMPACT))
-        inserted = _batch(new.filter(pa.array(~updated)))
+            if updated.false_count:
+                yield _changes(DELETE, change, before=json_rows(changed.filter(pc.invert(updated)), COMPACT))
+        inserted = _batch(new.take(pa.array(versions.left())))
         if inserted.num_rows:
             yield _changes(INSERT, change, after=json_rows(inserted, COMPACT))
+
+
+class _Versions:
+    """The rows that a commit wrote, handed out by their keys, those of one key in their order."""
+
+    def __init__(self, keys: pa.StringArray) -> None:
+        encoded = keys.dictionary_encode()
+        self._keys = encoded.dictionary
+        codes = encoded.indices.to_numpy()
+        self._order = np.argsort(codes, kind="stable")
+        self._sizes = np.bincount(codes, minlength=len(self._keys))
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._used = np.zeros_like(self._sizes)
+
+    def next_of(self, keys: pa.StringArray) -> NDArray[np.int64]:
+        """For each key the next row, -1 where it has none, or none any more."""
+        codes = pc.index_in(keys, value_set=self._keys).fill_null(-1).to_numpy().astype(np.int64)
+        found = np.full(len(codes), -1, dtype=np.int64)
+        hits = np.flatnonzero(codes >= 0)
+        hits = hits[np.argsort(codes[hits], kind="stable")]
+        at = codes[hits]
+        firsts = np.flatnonzero(np.r_[True, at[1:] != at[:-1]]) if len(at) else at
+        earlier = np.arange(len(at)) - np.repeat(firsts, np.diff(np.r_[firsts, len(at)]))
+        number = self._used[at] + earlier
+        there = number < self._sizes[at]
+        found[hits[there]] = self._order[(self._starts[at] + number)[there]]
+        self._used += np.bincount(at, minlength=len(self._used))
+        return found
+
+    def left(self) -> NDArray[np.int64]:
+        """The rows that were not handed out, in their order."""
+        number = np.arange(len(self._order)) - np.repeat(self._starts, self._sizes)
+        rows: NDArray[np.int64] = np.sort(self._order[number >= np.repeat(self._used, self._sizes)])
+        return rows
+
+
+def _names(batch: pa.RecordBatch) -> pa.StringArray:
+    """What tells rows of a file group apart."""
+    return pc.binary_join_element_wise(
+        batch.column(RECORD_KEY), batch.column(COMMIT_SEQNO).fill_null(""), "\0", null_handling="emit_null"
+    )
 
 
 def cdc_batches(storage: Storage, file: DataFile) -> Iterator[pa.RecordBatch]:

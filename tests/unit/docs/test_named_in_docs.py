@@ -28,11 +28,13 @@ OPTIONS_OF_WRITERS = {
     "hoodie.clean.automatic",
     "hoodie.clustering.preserve.commit.metadata",
     "hoodie.clustering.updates.strategy",
+    "hoodie.combine.before.upsert",
     "hoodie.compact.inline",
     "hoodie.compact.schedule.inline",
     "hoodie.datasource.write.record.merger.strategy",
     "hoodie.datasource.write.row.writer.enable",
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
+    "hoodie.logfile.data.block.format",
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.index.async",
     "hoodie.optimized.log.blocks.scan.enable",
@@ -40,6 +42,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.table.services.incremental.enabled",
     "hoodie.write.empty.clean.interval.hours",
     "hoodie.write.lock",
+    "hoodie.write.record.positions",
 }
 """Options of Hudi's writers alone, each as Hudi 0.15 to 1.2 spells it; `hoodie.write.lock` is their prefix, and
 `preserve.commit.metadata` is of earlier releases.

@@ -25,7 +25,7 @@ from hudi_core.filegroup.read.log_records import has_operations
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, merging
-from hudi_core.model.names import OPERATION
+from hudi_core.model.names import OPERATION, parse_base_file
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice
 
@@ -123,7 +123,11 @@ class SliceReader:
 
     def _merged(self, file_slice: FileSlice, names: Collection[str]) -> Iterator[pa.RecordBatch]:
         config = self.spec.config
-        policy = MergePolicy.for_table(config, self.spec.options)
+        policy, base = MergePolicy.for_table(config, self.spec.options), file_slice.base_file
+        if self.spec.commit_times is not None and base is not None:
+            # Hudi reads only the files of the range, and has no positions in a base file before it.
+            in_range = parse_base_file(base.name).instant in self.spec.commit_times
+            policy = replace(policy, by_position=policy.by_position and in_range)
         ordering = Ordering.of(policy, self.spec.schema, path=config.path)
         scan = self.scan(file_slice)
         stored = (
@@ -133,7 +137,6 @@ class SliceReader:
         )
         if has_operations(scan.blocks) and OPERATION not in stored.names:
             stored = stored.append(pa.field(OPERATION, pa.string()))
-        base = file_slice.base_file
         with merging(
             self.storage,
             scan,
