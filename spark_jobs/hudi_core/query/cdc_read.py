@@ -168,9 +168,9 @@ class ChangeReader:
         written = list(reader.read(after.file_slice, row_filter=of_commit_times(frozenset({change.instant}))))
         new = pa.Table.from_batches(written, reader.output_schema()).combine_chunks()
         versions = _Versions(new.column(RECORD_KEY).combine_chunks())
-        columns = [RECORD_KEY, COMMIT_SEQNO, COMMIT_TIME]
+        columns, instants = [RECORD_KEY, COMMIT_SEQNO, COMMIT_TIME], pa.array([change.instant])
         others = [
-            _names(batch.filter(pc.not_equal(batch.column(COMMIT_TIME), change.instant)))
+            _names(batch.filter(pc.invert(pc.is_in(batch.column(COMMIT_TIME), value_set=instants))))
             for batch in reader.read(after.file_slice, columns)
         ]
         kept = pa.concat_arrays(others) if others else pa.array([], pa.string())
