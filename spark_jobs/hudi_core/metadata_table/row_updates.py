@@ -26,7 +26,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedLogs, Workers, write_log_shard
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import OVERWRITES
+from hudi_core.timeline.actions.commit import OVERWRITES, Operation
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -68,7 +68,8 @@ class RowUpdates:
         # The record index first: where it keeps places, secondary indexes keep the pairs of these keys.
         for name in sorted(names, key=lambda name: (name != RECORD_INDEX, name)):
             known = others if name == RECORD_INDEX or spared else None
-            found = self._exchange(name, instant, changes, spec, data, known)
+            is_clustering = operation == Operation.CLUSTER
+            found = self._exchange(name, instant, changes, spec, data, known, is_clustering=is_clustering)
             staged[name] = [log for item in found for log in item.logs]
             spared += sum(item.spared for item in found)
         return staged
@@ -81,6 +82,8 @@ class RowUpdates:
         spec: str,
         data: Timeline,
         others: OtherPartitions | None,
+        *,
+        is_clustering: bool,
     ) -> list[StagedLogs]:
         index, workers = row_level_type(name, self.table), self.workers
         counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
@@ -88,7 +91,8 @@ class RowUpdates:
         made = index.rows(counts, target.schema, self.zone)
         rows = RowsOfIndex.of(made)
         is_record_index = name == RECORD_INDEX
-        shards = LogShards(target, rows, tuple(index.row_file_ids(counts)), others if is_record_index else None)
+        known = others if is_record_index else None
+        shards = LogShards(target, rows, tuple(index.row_file_ids(counts)), known, is_clustering)
         going = None if is_record_index else others
         units = [IndexUnit(target.uri, target.storage_options, spec, rows, change, going) for change in changes]
         return workers.engine.exchange(

@@ -97,10 +97,11 @@ def _spec(text: str) -> ReaderSpec:
     return from_text(ReaderSpec, text)
 
 
-def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict) -> Iterator[pa.RecordBatch]:
+def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | None) -> Iterator[pa.RecordBatch]:
     """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion.
 
-    Raises what `conflict` makes of a key that comes with two records. Memory: a batch, and the rows of one key.
+    Raises what `conflict` makes of a key that comes with two records; None: the first that came counts. Memory: a
+    batch, and the rows of one key.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -123,7 +124,7 @@ def is_gone(batch: pa.RecordBatch) -> pa.Array:
     return pc.equal(batch.column(1), _GONE)
 
 
-def _one_each(rows: pa.RecordBatch, starts: NDArray[np.int64], conflict: Conflict) -> pa.RecordBatch:
+def _one_each(rows: pa.RecordBatch, starts: NDArray[np.int64], conflict: Conflict | None) -> pa.RecordBatch:
     if len(starts) == rows.num_rows:
         return rows
     values, count = rows.column(1), rows.num_rows
@@ -132,7 +133,7 @@ def _one_each(rows: pa.RecordBatch, starts: NDArray[np.int64], conflict: Conflic
     chosen = np.where(first < count, first, starts)
     owner = np.repeat(chosen, np.diff(np.r_[starts, count]))
     others = np.flatnonzero(current & (np.arange(count) != owner))
-    if len(others):
+    if len(others) and conflict is not None:
         differs = pc.not_equal(values.take(pa.array(others)), values.take(pa.array(owner[others])))
         differs = differs.to_numpy(zero_copy_only=False)
         if differs.any():
@@ -171,7 +172,7 @@ def log_contents(
     instant: str,
     schema: str,
     *,
-    conflict: Conflict,
+    conflict: Conflict | None,
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
     """A shard's log files under `instant`: each an HFile block of records and a DELETE block of deleted keys

@@ -93,7 +93,7 @@ class StagingTarget:
         batches: Iterator[pa.RecordBatch],
         attempt: TaskAttempt,
         *,
-        conflict: Conflict,
+        conflict: Conflict | None,
         limit: int = LOG_BYTES,
     ) -> Iterator[StagedLog]:
         """Stages the blocks of one file group of a metadata partition, under names of this attempt. `conflict` and
@@ -118,13 +118,15 @@ class StagingTarget:
 @dataclass(frozen=True, slots=True)
 class LogShards:
     """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards. `others`
-    are looked up for a record index.
+    are looked up for a record index. `is_clustering`: a key that has rows in several file groups keeps one of its
+    places, as 0.15.0 has it; other changes would bring such rows, and are refused.
     """
 
     target: StagingTarget
     index: RowsOfIndex
     file_ids: tuple[str, ...]
     others: OtherPartitions | None = None
+    is_clustering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,8 @@ def write_log_shard(
     elsewhere = None if others is None else others.open(open_data_storage(target.uri, target.storage_options))
     if elsewhere is not None:
         batches = elsewhere.filtered(shard, batches)
-    logs = tuple(target.stage(rows.partition, shards.file_ids[shard], batches, attempt, conflict=rows.conflict))
+    conflict = None if shards.is_clustering else rows.conflict
+    logs = tuple(target.stage(rows.partition, shards.file_ids[shard], batches, attempt, conflict=conflict))
     return StagedLogs(logs, 0 if elsewhere is None else elsewhere.spared)
 
 

@@ -63,6 +63,12 @@ def test_two_places_of_one_key_are_an_error_that_names_it(size: int) -> None:
     index = RecordIndexRows(RecordGroups({None: 1}), stored_schema(V6), "UTC")
     with pytest.raises(UnsupportedError, match="'b' is in two file groups"):
         list(distinct_rows(batches(rows, size), conflict=index.conflict))
+    found = distinct_rows(batches(rows, size), conflict=None)
+    assert [row for batch in found for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)] == [
+        (b"a", b"1"),
+        (b"b", b"1"),
+        (b"c", b"1"),
+    ]
 
 
 def blocks_in(data: bytes) -> list[LogBlock]:
