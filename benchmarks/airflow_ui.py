@@ -35,7 +35,7 @@ class AirflowUI:
         self._page.open(f"{self._url}/dags/{dag_id}")
         self._page.wait(f"location.pathname === '/dags/{dag_id}' && {OPEN_FORM}", f"page of {dag_id}")
         self._page.click(OPEN_FORM, "button Trigger")
-        fields = " && all('[role=dialog] [name^=element_]').length" if has_params else ""
+        fields = " && document.querySelector('[role=dialog] [name^=element_]')" if has_params else ""
         self._page.wait(f"{SUBMIT}{fields}", f"form of {dag_id}")
 
     def fill(self, values: Mapping[str, object]) -> None:
