@@ -24,6 +24,7 @@ ARCHIVE = Path(__file__).parents[1] / "golden" / "data" / "golden.tar.xz"
 WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
 STALE = ARCHIVE.with_name("stale_indexes.tar.xz")
 REPORTED = ARCHIVE.with_name("reported_tables.tar.xz")
+MISLABELLED = ARCHIVE.with_name("mislabelled_tables.tar.xz")
 SCHEMA_ON_READ = ARCHIVE.with_name("schema_on_read_v6.zip")
 """Tables whose metadata tables hold what the golden tables lack: the fixture `written`."""
 
@@ -81,6 +82,8 @@ def written_table(name: str, scratch: Path) -> Path:
 def reported_table(name: str, scratch: Path) -> Path:
     """A fresh copy, below `scratch`, of a table of real Hudi that users reported: tests/golden/data/reported.md."""
     source = unpacked_once(REPORTED, "reported") / name
+    if not source.is_dir():
+        source = unpacked_once(MISLABELLED, "mislabelled") / name
     return Path(shutil.copytree(source, Path(tempfile.mkdtemp(dir=scratch)) / name))
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.avro.time_labels import counts_millis, field_at
 from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
 from hudi_core.expr.functions import FUNCTIONS
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
@@ -81,10 +82,16 @@ def _computed(statistics: pa.Table) -> pa.Table:
 
 
 def _applies(operand: Operand, bound: Bound, hidden: Collection[str]) -> bool:
-    """Whether an index of the expression answers as this query would: same zone, and columns that it reads."""
+    """Whether an index of the expression answers as this query would: same zone, and columns that it reads.
+
+    Not of milliseconds: an index that is older than their label in the table's schema took them for microseconds.
+    """
     column = operand.arguments[0] if isinstance(operand, Call) else None
+    if not isinstance(column, Column):
+        return False
+    stored = field_at(bound.schema, column.path)
     return (
-        isinstance(column, Column)
-        and column.path[0] not in hidden
+        column.path[0] not in hidden
+        and (stored is None or not counts_millis(stored))
         and (bound.zone_given or not depends_on_zone(operand, bound))
     )

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from hudi_core.codec.avro.time_labels import field_at, type_meant
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet.calendar import hybrid_columns
 from hudi_core.codec.parquet.file import ParquetBaseFile
@@ -65,14 +66,18 @@ def row_group_chooser(
         return None
 
     def choose(metadata: pq.FileMetaData) -> list[int] | None:
-        mask = may_match(bound, footer_ranges(metadata, flat), metadata.num_row_groups)
+        mask = may_match(bound, footer_ranges(metadata, flat, bound.schema), metadata.num_row_groups)
         return None if bool(mask.all()) and len(mask) else [int(number) for number in mask.nonzero()[0]]
 
     return choose
 
 
-def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -> dict[Operand, ColumnRange]:
-    """The ranges of columns, in the types of the query, per row group; those without statistics are omitted."""
+def footer_ranges(
+    metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType], rows: pa.Schema
+) -> dict[Operand, ColumnRange]:
+    """The ranges of columns, in the types of the query, per row group; those without statistics are omitted. `rows`
+    are the query's columns.
+    """
     leaves = leaf_columns(metadata)
     schema = schema_of(metadata).to_arrow_schema()
     # Their numbers are of other dates: what is read of them is refused, and nothing is ruled out by them.
@@ -82,10 +87,12 @@ def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -
         path = leaf_path(leaves, column.path)
         if path is None or path[0] in hybrid:
             continue
-        chunks = chunk_ranges(metadata, leaves[path], _type_at(schema, path))
+        stored = _type_at(schema, path)
+        chunks = chunk_ranges(metadata, leaves[path], stored)
         if chunks is None:
             continue
-        lower, upper = in_order_of(chunks.minimum, kind), in_order_of(chunks.maximum, kind)
+        meant = type_meant(stored, field_at(rows, column.path))
+        lower, upper = (in_order_of(ends.view(meant), kind) for ends in (chunks.minimum, chunks.maximum))
         if lower is not None and upper is not None:
             ranges[column] = ColumnRange(lower, upper, chunks.null_count, chunks.value_count)
     return ranges

@@ -24,6 +24,7 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.time_labels import as_meant
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.column_names import places
 
@@ -124,7 +125,7 @@ def decode_records(
     fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in requested]
     # A batch without columns has no rows; one of the reader's own keeps the count.
     read = pa.RecordBatch.from_arrays(columns or [pa.nulls(count)], schema=pa.schema(fields or [("", pa.null())]))
-    return pa.Table.from_batches([conform_batch(read, reader_schema, path=path)])
+    return pa.Table.from_batches([conform_batch(as_meant(read, reader_schema), reader_schema, path=path)])
 
 
 def _read(

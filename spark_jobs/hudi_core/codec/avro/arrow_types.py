@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.resolve import AvroType
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.time_labels import marked
 from hudi_core.errors import UnsupportedError
 
 _PLAIN = {
@@ -100,8 +101,8 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 
 def spark_field(field: pa.Field) -> pa.Field:
-    """The field with its `spark_type`."""
-    return field.with_type(spark_type(field.type))
+    """The field with its `spark_type`, marked where it counts milliseconds (time_labels)."""
+    return marked(field.with_type(spark_type(field.type)), field.type)
 
 
 _AVRO_OF: Final[dict[pa.DataType, Any]] = {

@@ -65,6 +65,8 @@ class OrderingColumn:
             return column
         if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
             column = column.cast(pa.int32())
+        elif pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", tz=column.type.tz))  # As deletes have them (delete_factor).
         return column.cast(self.type)
 
 

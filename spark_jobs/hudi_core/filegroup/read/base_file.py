@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from hudi_core.codec.avro.arrow import decode_records
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.avro.time_labels import as_meant
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
@@ -130,7 +131,7 @@ def base_batches(
     # At least one column is read, since a batch without columns has no rows.
     names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
     for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
-        yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
+        yield conform_batch(as_meant(apply_sources(batch, sources), schema), schema, path=file.path)
 
 
 def _hfile_batches(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, field, without_meta_fields
+from hudi_core.codec.avro.time_labels import only_mark
 from hudi_core.codec.avro.vectors import Vector, vectors_of
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
@@ -67,7 +68,7 @@ class OutputColumns:
             if self.rule.last:
                 fields.pop(item.name, None)
             fields[item.name] = item
-        return pa.schema([item.remove_metadata() for item in fields.values()])
+        return pa.schema([only_mark(item) for item in fields.values()])
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
         """The selected columns, in that order, or all; raises ConfigError for a column that the table lacks."""

@@ -187,7 +187,7 @@ def _is_plain(wrapper: str, logical: str, leaf: Leaf, column: pa.DataType, long_
     if str(leaf.values.dtype) != _PHYSICAL.get(logical, "int64"):
         return False
     if pa.types.is_timestamp(column):
-        return logical == "timestamp_micros" or (logical == "long" and long_unit == "us")
+        return logical in ("timestamp_micros", "long") and long_unit == "us"
     return column in _PLAIN.get(logical, ())
 
 

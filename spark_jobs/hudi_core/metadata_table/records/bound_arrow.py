@@ -86,8 +86,9 @@ def to_arrow(
     """The bounds as a column of type `arrow_type`, a type that Spark reports; null where a bound is unknown.
 
     A bound is unknown where it does not order as the column does now: numbers of a column that has become text, for
-    instance. `long_unit` is what plain longs of a timestamp column count, `ms` or `us`. Nanoseconds are rounded away
-    from the range (`upper`: up). An upper bound that is infinite is NaN, the greatest value (nan_for_infinity).
+    instance. `long_unit` is what the numbers of a timestamp column count by the table's schema, `ms` or `us`.
+    Nanoseconds are rounded away from the range (`upper`: up). An upper bound that is infinite is NaN, the greatest
+    value (nan_for_infinity).
     """
     values = [None if bound is None else _as_column(bound, arrow_type, long_unit, upper) for bound in bounds]
     if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
@@ -121,7 +122,7 @@ def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
 
 def _as_column(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) -> Any:
     if pa.types.is_timestamp(arrow_type):
-        return _micros(bound, long_unit, upper)
+        return _micros(bound, arrow_type, long_unit, upper)
     if pa.types.is_decimal(arrow_type):
         return _rescaled(bound, arrow_type)
     if bound.logical not in _COMPARABLE.get(arrow_type.id, ()):
@@ -152,8 +153,10 @@ _COMPARABLE: Final[dict[int, frozenset[str]]] = {
 """By the column's type: the types of bounds that order as its values do, also those of a column that was widened."""
 
 
-def _micros(bound: Bound, long_unit: str, upper: bool) -> int | None:
-    if bound.logical == "long":
+def _micros(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) -> int | None:
+    # Microseconds are those of a file that labels milliseconds so (codec.avro.time_labels).
+    is_wrong = bound.logical == "timestamp_micros" and long_unit == "ms" and arrow_type.tz is not None
+    if bound.logical == "long" or is_wrong:
         return int(bound.value) * (1000 if long_unit == "ms" else 1)
     if bound.logical not in _MICROS:
         return None

@@ -295,6 +295,7 @@ class Observations:
     listings: ListingObservations = field(default_factory=ListingObservations)
     logs: LogObservations = field(default_factory=LogObservations)
     copied: Counted[tuple[str, str]] = field(default_factory=Counted)
+    mislabelled: Counted[tuple[str, str]] = field(default_factory=Counted)
     """Base files whose rows name a file of another file group, with that name."""
     shared_buckets: Counted[str] = field(default_factory=Counted)
     indexes: IndexObservations = IndexObservations()

@@ -33,6 +33,7 @@ from hudi_core.services.doctor.indexes import read_indexes
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.log_files import find_damaged_logs
+from hudi_core.services.doctor.mislabelled_files import find_mislabelled_files
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
@@ -93,6 +94,7 @@ def observe(
         logs=find_damaged_logs(context, timeline) if files else LogObservations(),
         copied=find_copied_files(context, timeline) if files else Counted(),
         shared_buckets=find_shared_buckets(context, timeline) if files else Counted(),
+        mislabelled=find_mislabelled_files(context, timeline) if files else Counted(),
         indexes=read_indexes(context, timeline, ranges=files),
         compression=compression,
         executors=executors,

@@ -14,6 +14,7 @@ from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
 from hudi_core.services.doctor.log_files import damaged_logs
+from hudi_core.services.doctor.mislabelled_files import mislabelled_files
 from hudi_core.services.doctor.orphans import orphans
 from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers
@@ -158,6 +159,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     damaged_logs,
     copied_files,
     shared_buckets,
+    mislabelled_files,
     indexes,
     strange_names,
     stalled_instants,
