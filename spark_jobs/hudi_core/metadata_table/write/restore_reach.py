@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.instants import is_early
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, STATISTICS, needs_definition
 from hudi_core.metadata_table.read.file_group import ROOT, data_files, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.metadata_table.write.initialized_since import columns_came_with, initialized_at
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -47,12 +51,16 @@ def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataT
     until = completed_at(metadata_timeline, timeline, target)
     if until is None:
         return Reach(f"its timeline does not say when {target} completed")
+    later = instants_after(metadata_timeline, timeline, target, until)
+    archived = _no_longer_counted(storage, config, metadata_timeline, timeline, later)
+    if archived is not None:
+        return Reach(f"the table has archived {archived}, which it was compacted with only after {target}")
     late = {
         name
         for name in partition_folders(storage)
         if not _holds(storage, metadata_timeline, timeline, name, target, until)
     }
-    if columns_came_with(metadata_timeline, instants_after(metadata_timeline, timeline, target, until)):
+    if columns_came_with(metadata_timeline, later):
         late.update(STATISTICS)
     if FILES_PARTITION in late:
         return Reach(f"it was built after {target}, or what it held then was cleaned")
@@ -94,6 +102,31 @@ def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, targ
         key=lambda item: (item.completed_at if by_completion else item.requested_time, item.requested_time),
         reverse=True,
     )
+
+
+def _no_longer_counted(
+    storage: Storage,
+    config: TableConfig,
+    metadata_timeline: MetadataTimeline,
+    timeline: Timeline,
+    later: Collection[Instant],
+) -> str | None:
+    """A deltacommit that stays when `later` are rolled back, and whose blocks would not count then.
+
+    In version 6 blocks of instants that the data table has archived do not count (valid_instants): it archives what is
+    compacted here, and such a compaction may be among `later`. Hudi does not check this
+    (BaseHoodieWriteClient.restoreToSavepoint looks for the oldest compaction).
+    """
+    gone = {item.requested_time for item in later}
+    stays = [item for item in timeline.completed() if item.requested_time not in gone]
+    merged = max((item.requested_time for item in stays if item.action == Action.COMMIT), default="")
+    active = ActiveTimeline(storage, config)
+    data = active.load()
+    suffixes = metadata_timeline.features.metadata_suffixes
+    valid = valid_instants(data, timeline, partial(rolled_back_by, active), suffixes=suffixes)
+    counted = valid | data.pending().requested_times
+    writes = (item.requested_time for item in stays if item.action == Action.DELTA_COMMIT)
+    return next((time for time in writes if time > merged and time not in counted), None)
 
 
 def _holds(
