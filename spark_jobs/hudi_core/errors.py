@@ -168,6 +168,8 @@ class ConfigError(HudiError):
 class MetadataUnavailableError(ConfigError):
     """The table has no metadata table that could be read; its files can be listed in storage instead."""
 
+    usual_remedy = "build it with `hudictl metadata create TABLE`; queries can do without it: `--metadata off`"
+
 
 class StorageError(HudiError):
     """The storage failed for another reason than absence or presence."""

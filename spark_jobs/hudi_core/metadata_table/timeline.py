@@ -50,11 +50,8 @@ class MetadataTimeline:
         try:
             return TableConfig.load(self._storage, base=ROOT)
         except ConfigError as error:
-            raise MetadataUnavailableError(
-                f"the table's metadata table cannot be read: {error.message}",
-                path=error.path,
-                remedy="take `files` out of hoodie.table.metadata.partitions: Hudi's next write rebuilds the table",
-            ) from error
+            message = f"the table's metadata table cannot be read: {error.message}"
+            raise MetadataUnavailableError(message, path=error.path) from error
 
     def completion_time(self, instant: str) -> str | None:
         """A time at which `instant` may complete, later than everything on the timeline; None in layout 1. The caller

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.initial_commit import (
     check_written,
@@ -29,6 +30,7 @@ from hudi_core.metadata_table.instants import SOLO_COMMIT, initial_instant, unfi
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.files import initial_listing
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.read.snapshot import partitions_there
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
@@ -42,6 +44,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
+from hudi_core.view.committed_sizes import CommittedSizes
 from hudi_core.view.listing import FileListing, StorageListing
 
 log = logging.getLogger(__name__)
@@ -105,18 +108,22 @@ class MetadataCreation:
         self._check_rest(*self._data())
 
     def initialize_table(self, listing: FileListing | None = None) -> TableConfig:
-        """Creates the metadata table with the partition `files`, where the properties list none; returns them as they
-        are then.
+        """Creates the metadata table with the partition `files`, where the properties list none or it is gone
+        (partitions_there); returns them as they are then.
 
         `listing` shows the data table's files, the storage's by default. What a dead attempt, or an unfinished
-        drop, left of a metadata table is deleted first, indexes and all. Raises as check, before anything is written;
-        as begin where the lock is lost, or another writer completed an instant meanwhile. Memory: the listing.
+        drop, left of a metadata table is deleted first, indexes and all. Raises before anything is written as check and
+        CutFileError for a file that lost bytes; as begin where the lock is lost, or another writer completed an instant
+        meanwhile. Memory: the listing.
         """
         config, data = self._data()
-        if FILES_PARTITION in config.metadata_partitions:
+        if partitions_there(self._storage, config):
             return config
         self._check_rest(config, data)
-        files = committed_files(listing or StorageListing(self._storage), data)
+        sizes = CommittedSizes(
+            data, ActiveTimeline(self._storage, config).read_commit, lambda: load_history(self._storage, config)
+        )
+        files = committed_files(listing or StorageListing(self._storage), data, sizes.refuse_cut)
         self._check_current(config, data, FILES_PARTITION)
         config = drop_metadata_table(self._storage)
         write_metadata_properties(self._storage, config)
@@ -219,20 +226,26 @@ class MetadataCreation:
             )
 
 
-def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str, int]]:
+def committed_files(
+    listing: FileListing, data: Timeline, refuse_cut: Callable[[FileInfo], None] | None = None
+) -> dict[str, dict[str, int]]:
     """The files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition; every
     partition of the listing is there, one without such files too.
 
     `data` is the data table's timeline, loaded under the table lock. A file counts when the instant in its name is not
-    pending and not later than the latest completed one. An empty file is omitted: Hudi refuses to list one. Memory: the
-    listing.
+    pending and not later than the latest completed one. An empty file is omitted: Hudi refuses to list one. Of each
+    `refuse_cut` is asked first, which raises where it lost bytes. Memory: the listing.
     """
     pending, last = _pending(data).requested_times, data.last_completed()
     latest = SOLO_COMMIT if last is None else last.requested_time
 
     def is_committed(info: FileInfo) -> bool:
         name = parse_data_file(info.name)
-        return name is not None and info.size > 0 and name.instant <= latest and name.instant not in pending
+        if name is None or name.instant > latest or name.instant in pending:
+            return False
+        if refuse_cut is not None:
+            refuse_cut(info)
+        return info.size > 0
 
     return {
         partition: {info.name: info.size for info in listing.files(partition) if is_committed(info)}

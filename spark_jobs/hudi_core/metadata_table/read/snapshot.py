@@ -13,7 +13,13 @@ from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFo
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_initialization, is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files, merged_slices
+from hudi_core.metadata_table.read.file_group import (
+    ROOT,
+    MergedSlice,
+    data_files,
+    merged_slices,
+    partition_folders,
+)
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.missing_files import refuse_missing
@@ -31,7 +37,18 @@ from hudi_core.timeline.timeline import Timeline
 
 _AT_ONCE: Final = 16
 """Commits of the metadata table that are read in parallel where each read is a round trip."""
-_WITHOUT: Final = "read it without the metadata table"
+
+
+def partitions_there(storage: Storage, config: TableConfig) -> frozenset[str]:
+    """The listed partitions that have a folder; none where there is no metadata table that could be read, or `files`
+    has none: someone may have deleted folders by hand.
+    """
+    try:
+        MetadataTableSnapshot(storage, config, Timeline()).timeline  # noqa: B018 (read for its error)
+    except MetadataUnavailableError:
+        return frozenset()
+    there = config.metadata_partitions.intersection(partition_folders(storage))
+    return there if FILES_PARTITION in there else frozenset()
 
 
 class MetadataTableSnapshot:
@@ -55,7 +72,7 @@ class MetadataTableSnapshot:
             raise MetadataUnavailableError(
                 f"the table has no such metadata: hoodie.table.metadata.partitions does not name `{name}`",
                 path=self.config.path,
-                remedy=_WITHOUT if name == FILES_PARTITION else "read it without that index",
+                remedy=None if name == FILES_PARTITION else "read it without that index",
             )
         return [GroupReader(self.storage, item, self.blocks, rules) for item in self.checked_slices(name)]
 
@@ -136,11 +153,11 @@ class MetadataTableSnapshot:
         """The metadata timeline. Raises MetadataUnavailableError when there is no readable metadata table."""
         if FILES_PARTITION not in self.config.metadata_partitions:
             message = "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`"
-            raise MetadataUnavailableError(message, path=self.config.path, remedy=_WITHOUT)
+            raise MetadataUnavailableError(message, path=self.config.path)
         timeline = self._active.load()
         if timeline.last_completed() is None:
             message = "the table's metadata table holds no completed instant"
-            raise MetadataUnavailableError(message, path=ROOT, remedy=_WITHOUT)
+            raise MetadataUnavailableError(message, path=ROOT)
         return timeline
 
     def _stats_of(self, commit: Instant) -> tuple[WrittenFile, ...]:
@@ -181,7 +198,7 @@ class MetadataTableSnapshot:
             return TableConfig.load(self.storage, base=ROOT)
         except ConfigError as error:
             message = f"the table's metadata table cannot be read: {error.message}"
-            raise MetadataUnavailableError(message, path=error.path, remedy=_WITHOUT) from error
+            raise MetadataUnavailableError(message, path=error.path) from error
 
     @cached_property
     def blocks(self) -> BlockFilter:

@@ -37,6 +37,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
+from hudi_core.view.committed_sizes import CutFileError
 
 log = logging.getLogger(__name__)
 
@@ -245,11 +246,16 @@ class MetadataPublisher:
         `restore`.
 
         Called when the data table's files are as the restore leaves them. What cannot go back is dropped as in
-        prepare_restore. Returns the table's properties as they are then.
+        prepare_restore, and all of it where a file to list lost bytes: a query that lists the storage names that file.
+        Returns the table's properties as they are then.
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:
-            MetadataRestore(self.storage, config, self._metadata_timeline, self.token).run(target, restore)
+            try:
+                MetadataRestore(self.storage, config, self._metadata_timeline, self.token).run(target, restore)
+            except CutFileError as error:
+                log.warning("the metadata table is dropped, as it would list a file that lost bytes: %s", error)
+                return drop_metadata_table(self.storage)
         return config
 
     def latest_compaction(self) -> str | None:

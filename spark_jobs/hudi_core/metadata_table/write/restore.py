@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
+from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partitions.registry import restore_updates
@@ -46,6 +47,7 @@ from hudi_core.timeline.actions.rollback import RollbackMetadata, RollbackPartit
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.committed_sizes import CommittedSizes
 from hudi_core.view.listing import StorageListing
 
 _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
@@ -220,10 +222,14 @@ def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline,
 
     Counted are data files of instants up to `restore`, the data table's pending restore, that are not pending
     themselves: others are not the table's (DirectoryInfo). In layout 1 a log file that carries the instant of a pending
-    compaction holds what was written since. One listing of the storage.
+    compaction holds what was written since. One listing of the storage, and the commits of the timeline. Raises
+    CutFileError for a file to list that lost bytes.
     """
     listing = StorageListing(storage)
     existing = frozenset(listing.partitions())
+    sizes = CommittedSizes(
+        data_timeline, ActiveTimeline(storage, config).read_commit, lambda: load_history(storage, config)
+    )
     pending = data_timeline.pending_changes().requested_times
     compacting = data_timeline.pending_compactions().requested_times
 
@@ -238,8 +244,11 @@ def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline,
     deleted: dict[str, frozenset[str]] = {}
     for partition in metadata.list_partitions():
         listed = metadata.list_files(partition)
-        files = filter(counts, listing.files(partition) if partition in existing else ())
+        files = [*filter(counts, listing.files(partition) if partition in existing else ())]
         found = {info.name: info.size for info in files}
+        for info in files:
+            if info.name not in listed:
+                sizes.refuse_cut(info)
         written[partition] = {name: size for name, size in found.items() if name not in listed and size > 0}
         deleted[partition] = frozenset(listed.keys() - found.keys())
     return FileChanges(

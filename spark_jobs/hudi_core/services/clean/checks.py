@@ -20,6 +20,13 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.slicing import PENDING_WRITES
 
 
+def check_recordable(context: TableContext) -> None:
+    """Raises where the metadata table cannot record what a clean deletes: MetadataPublisher.check."""
+    publisher = context.metadata_publisher()
+    if publisher is not None:
+        publisher.check()
+
+
 def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed.
 

@@ -10,7 +10,7 @@ from hudi_core.config.services.clean_config import CleanConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.request.results import REMOVED, InstantResult
-from hudi_core.services.clean.checks import check_abandoned
+from hudi_core.services.clean.checks import check_abandoned, check_recordable
 from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove
 from hudi_core.services.context import provenance
@@ -51,9 +51,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         ConflictError while something needs one of the files. A clean that is inflight is checked for that by `begin`
         only: an earlier run may have deleted everything and decided to complete it.
         """
-        publisher = self.context.metadata_publisher()
-        if publisher is not None:
-            publisher.check()
+        check_recordable(self.context)
         found = read_clean_plan(self.active, self.instant)
         if found is None:
             return None

@@ -26,6 +26,7 @@ from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition
+from hudi_core.services.clean.checks import check_recordable
 from hudi_core.services.clean.earliest_commit import RetentionInputs, Scope, partitions_of, retention
 from hudi_core.services.clean.job import CleanJob
 from hudi_core.services.clean.kept_files import TablePartitions
@@ -206,7 +207,7 @@ class CleanService(InstantService):
         The table is read without the lock, which is taken for the request alone. Commits that complete meanwhile do not
         invalidate a plan of old slices; a changed plan, savepoint, rollback, restore or clean does, and planning is
         repeated. Raises ConflictError when that happens repeatedly, ConfigError for options, FormatError for a plan or
-        savepoint of the timeline that is not safe.
+        savepoint of the timeline that is not safe; as check_recordable, so that no plan is left that cannot run.
 
         Where the options name the LAZY policy, failed writes are rolled back first, as in Hudi
         (BaseHoodieTableServiceClient.clean): a pending one keeps old files from being cleaned.
@@ -218,6 +219,7 @@ class CleanService(InstantService):
             made = make_plan(context, timeline)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
+            check_recordable(context)
             if dry_run:
                 return Scheduled(None, made.to_json())
             instant = self._request(context, owner, made, timeline)

@@ -15,7 +15,7 @@ from functools import partial
 
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.services.clean.checks import check_abandoned
+from hudi_core.services.clean.checks import check_abandoned, check_recordable
 from hudi_core.services.clean.job import CleanJob
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion
@@ -37,9 +37,7 @@ class UnscheduledClean(CleanJob):
         """Those of the planned files that are gone. Raises TimelineError where a run would finish the clean, and
         UnsupportedError where the metadata table cannot record deletes.
         """
-        publisher = self.context.metadata_publisher()
-        if publisher is not None:
-            publisher.check()
+        check_recordable(self.context)
         return gone_files(self.context, timeline, self.instant)
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:

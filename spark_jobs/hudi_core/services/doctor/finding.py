@@ -298,6 +298,8 @@ class Observations:
     mislabelled: Counted[tuple[str, str]] = field(default_factory=Counted)
     """Base files whose rows name a file of another file group, with that name."""
     shared_buckets: Counted[str] = field(default_factory=Counted)
+    cut: Counted[tuple[str, str]] = field(default_factory=Counted)
+    """Base files that lost bytes, each with what is wrong."""
     indexes: IndexObservations = IndexObservations()
     compression: CompressionObservations = CompressionObservations()
     executors: ExecutorObservations | None = None

@@ -18,6 +18,7 @@ from hudi_core.services.doctor.buckets import find_shared_buckets
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.compression import read_compression
 from hudi_core.services.doctor.copied_files import find_copied_files
+from hudi_core.services.doctor.cut_files import find_cut_files
 from hudi_core.services.doctor.finding import (
     Counted,
     ExecutorObservations,
@@ -95,6 +96,7 @@ def observe(
         copied=find_copied_files(context, timeline) if files else Counted(),
         shared_buckets=find_shared_buckets(context, timeline) if files else Counted(),
         mislabelled=find_mislabelled_files(context, timeline) if files else Counted(),
+        cut=find_cut_files(context, timeline) if files else Counted(),
         indexes=read_indexes(context, timeline, ranges=files),
         compression=compression,
         executors=executors,

@@ -9,6 +9,7 @@ from hudi_core.services.doctor.buckets import shared_buckets
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.compression import codec_saving
 from hudi_core.services.doctor.copied_files import copied_files
+from hudi_core.services.doctor.cut_files import cut_files
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
 from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
@@ -160,6 +161,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     copied_files,
     shared_buckets,
     mislabelled_files,
+    cut_files,
     indexes,
     strange_names,
     stalled_instants,

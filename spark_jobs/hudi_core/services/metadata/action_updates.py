@@ -39,6 +39,7 @@ from hudi_core.timeline.actions.rollback import metadata_of
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.committed_sizes import refuse_cut_stat
 from hudi_core.view.listing import StorageListing
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class ActionUpdates:
 
     def _remaining_commit(self, item: Instant) -> CommitMetadata:
         """The commit without the files that were deleted since. Raises CorruptFileError where no action explains
-        it.
+        it, CutFileError for a file that lost bytes.
         """
         metadata, path = self.commit(item), self.context.active.path_of(item)
         explained = any(
@@ -178,7 +179,10 @@ class ActionUpdates:
         )
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for partition, found in metadata.partition_to_write_stats.items():
-            there = {info.name for info in self.listing.files(partition)}
+            there = {info.name: info for info in self.listing.files(partition)}
+            for stat in found:
+                if stat.name in there:
+                    refuse_cut_stat(stat, item.requested_time, there[stat.name])
             remaining = tuple(_without_gone(stat, there) for stat in found if stat.name in there)
             if len(remaining) < len(found) and not explained:
                 gone = next(stat.path for stat in found if stat.name not in there)

@@ -27,6 +27,7 @@ from hudi_core.metadata_table.partition_type import (
     is_row_level,
 )
 from hudi_core.metadata_table.partitions.registry import initialization_order
+from hudi_core.metadata_table.read.snapshot import partitions_there
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
@@ -70,8 +71,8 @@ log = logging.getLogger(__name__)
 def create_metadata(
     context: TableContext, names: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> TableConfig:
-    """Initializes the metadata table with `files` where it is missing, and the named unlisted partitions; returns the
-    properties.
+    """Initializes the metadata table with `files` where it is missing, the named unlisted partitions, and listed ones
+    that are gone (partitions_there); returns the properties.
 
     Secondary and expression indexes must be defined (`.hoodie/.index_defs`); a record index is one of each data
     partition where it is defined so, or the options say so (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a
@@ -82,7 +83,10 @@ def create_metadata(
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
-    requirements = sorted({*names} - {FILES_PARTITION}, key=initialization_order)
+    gone = lost_partitions(context)
+    if gone:
+        log.warning("listed, but not there: %s; they are built again", ", ".join(sorted(gone)))
+    requirements = sorted({*names, *gone} - {FILES_PARTITION}, key=initialization_order)
     defined = partitioned_record_index(context.config, context.options) if RECORD_INDEX in requirements else {}
     workers = context.workers(engine, epoch)
     Initializations(context, workers, defined).check(requirements)
@@ -92,11 +96,28 @@ def create_metadata(
     while True:
         with context.lock(owner) as lock:
             creation = MetadataCreation(context.storage, workers.token, context.clock(), lock.check)
-            current = replace(context, config=creation.initialize_table())
+            current = _without_lost(replace(context, config=creation.initialize_table()))
             users = _unaware_writes(current, requirements)
             if not users:
                 return _begin(current, requirements, workers, lock.check, defined)
         _wait(context, users, deadline)
+
+
+def lost_partitions(context: TableContext) -> frozenset[str]:
+    """The listed partitions of the metadata table that are not there, with those that are made of them."""
+    listed = context.config.metadata_partitions
+    return listed & with_dependents(listed - partitions_there(context.storage, context.config)) if listed else listed
+
+
+def _without_lost(context: TableContext) -> TableContext:
+    """The table with the properties that do not list lost indexes. The caller holds the lock. Raises as
+    refuse_compacting.
+    """
+    gone = lost_partitions(context)
+    if not gone:
+        return context
+    refuse_compacting(context, context.config, gone)
+    return replace(context, config=drop_partitions(context.storage, context.config, gone))
 
 
 def _unaware_writes(context: TableContext, names: Iterable[str]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from hudi_core.request.requests import (
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.index_drop import left_over
 from hudi_core.services.metadata.initialization import index_warnings
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, lost_partitions, update_metadata
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.arrow_store import open_data_storage
 
@@ -55,7 +55,7 @@ def perform_metadata(context: TableContext, request: MetadataRequest, engine: En
 
 def _create(context: TableContext, request: MetadataCreateRequest, engine: Engine, owner: Owner, epoch: int) -> Json:
     """The named columns initialize `column_stats`, or are added to an existing one."""
-    before, columns = context.config.metadata_partitions, request.columns
+    before, columns = context.config.metadata_partitions - lost_partitions(context), request.columns
     is_new = bool(columns) and COLUMN_STATS not in before
     if columns:
         check_columns(context, columns)
@@ -79,7 +79,7 @@ def _create(context: TableContext, request: MetadataCreateRequest, engine: Engin
 def nothing_to_create(context: TableContext, request: MetadataCreateRequest) -> Json | None:
     """The document of a request whose partitions are all there, with every column; None where some are missing."""
     there = context.config.metadata_partitions
-    if request.columns or not {FILES_PARTITION, *request.partitions} <= there:
+    if request.columns or not {FILES_PARTITION, *request.partitions} <= there or lost_partitions(context):
         return None
     return {"created": [], "partitions": sorted(there), "columns": [], "reason": _THERE}
 

@@ -59,7 +59,7 @@ def test_a_metadata_table_without_properties_is_unavailable(golden: Golden) -> N
     (table.path / ROOT / ".hoodie/hoodie.properties").unlink()
     with pytest.raises(MetadataUnavailableError, match="cannot be read") as error:
         metadata_timeline.active.load()
-    assert "hoodie.table.metadata.partitions" in (error.value.remedy or "")
+    assert "hudictl metadata create TABLE" in (error.value.remedy or "")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.errors import ConfigError, ConflictError, MetadataUnavailableError
 from hudi_core.services.clean import planner as planning
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.storage.local import LocalStorage
@@ -305,3 +306,14 @@ def test_failed_writes_go_first_where_lazy_is_set_by_name(folder: str, golden: G
     assert list(context_of(table).active.load().pending()) == pending
     schedule(table, lazy)
     assert list(context_of(table).active.load().pending().of_actions(Action.DELTA_COMMIT)) == []
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_no_plan_is_left_where_the_metadata_table_is_gone(folder: str, golden: Golden) -> None:
+    table = golden(folder, "cow_basic").table
+    options = {"hoodie.clean.commits.retained": "1"}
+    shutil.rmtree(table / ".hoodie/metadata")
+    before = sorted(table.rglob("*"))
+    with pytest.raises(MetadataUnavailableError, match="hudictl metadata create TABLE"):
+        schedule(table, options)
+    assert sorted(table.rglob("*")) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
 from hudi_core.request.parse import VERBS
-from hudi_core.services.metadata.verbs import perform_metadata
+from hudi_core.services.metadata.verbs import nothing_to_create, perform_metadata
+from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
@@ -74,3 +76,31 @@ def test_an_update_with_nothing_to_do(golden: Golden) -> None:
 def test_an_update_of_a_partition_that_is_not_there_is_refused(golden: Golden) -> None:
     with pytest.raises(ConfigError, match="no partition secondary_index_none"):
         performed(Table(golden("9", "cow_basic").table), "metadata_update", partitions=("secondary_index_none",))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_what_was_deleted_by_hand_is_created_again(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mor_basic").table)
+    listed = sorted(table.config.metadata_partitions)
+    request = VERBS["metadata_create"](str(table.path))
+    for gone in (".hoodie/metadata", ".hoodie/metadata/files"):
+        shutil.rmtree(table.path / gone)
+        assert nothing_to_create(context_of(table.path), request) is None
+        created = performed(table, "metadata_create")
+        assert created == {"created": listed, "partitions": listed, "columns": [], "reason": None}
+        assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert nothing_to_create(context_of(table.path), request) is not None
+
+
+def test_an_index_that_was_deleted_by_hand_is_created_again(golden: Golden) -> None:
+    table = Table(golden("9", "mor_basic").table)
+    listed = sorted(table.config.metadata_partitions)
+    shutil.rmtree(table.path / ".hoodie/metadata/column_stats")
+    created = performed(table, "metadata_create")
+    assert created == {
+        "created": ["column_stats", "partition_stats"],
+        "partitions": listed,
+        "columns": [],
+        "reason": None,
+    }
+    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
