@@ -25,7 +25,12 @@ from tests.support.metadata_records import Table
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
-TABLES = [(folder, case) for folder in ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9") for case in golden_cases(folder)]
+TABLES = [
+    (folder, case)
+    for folder in ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
+    for case in golden_cases(folder)
+    if case != "log_truncated"  # its log files lost bytes of a commit: they are not listed (test_committed_sizes.py)
+]
 QUICK = {
     ("6", "mdt_all_mor"),
     ("8", "mdt_all_cow"),
