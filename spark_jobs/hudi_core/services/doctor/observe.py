@@ -14,11 +14,14 @@ from hudi_core.metadata_table.write.drop import is_drop_unfinished
 from hudi_core.model.partition import join
 from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.buckets import find_shared_buckets
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
-from hudi_core.services.doctor.compression import read_compression
-from hudi_core.services.doctor.copied_files import find_copied_files
-from hudi_core.services.doctor.cut_files import find_cut_files
+from hudi_core.services.doctor.data_files.buckets import find_shared_buckets
+from hudi_core.services.doctor.data_files.compression import read_compression
+from hudi_core.services.doctor.data_files.copied_files import find_copied_files
+from hudi_core.services.doctor.data_files.cut_files import find_cut_files
+from hudi_core.services.doctor.data_files.log_files import find_damaged_logs
+from hudi_core.services.doctor.data_files.mislabelled_files import find_mislabelled_files
+from hudi_core.services.doctor.data_files.orphans import find_orphans
 from hudi_core.services.doctor.finding import (
     Counted,
     ExecutorObservations,
@@ -33,9 +36,6 @@ from hudi_core.services.doctor.finding import (
 from hudi_core.services.doctor.indexes import read_indexes
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
-from hudi_core.services.doctor.log_files import find_damaged_logs
-from hudi_core.services.doctor.mislabelled_files import find_mislabelled_files
-from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
 from hudi_core.services.rollback.failed_writes import pending_rollbacks

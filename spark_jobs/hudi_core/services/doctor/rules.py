@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from hudi_core.services.doctor.buckets import shared_buckets
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
-from hudi_core.services.doctor.compression import codec_saving
-from hudi_core.services.doctor.copied_files import copied_files
-from hudi_core.services.doctor.cut_files import cut_files
+from hudi_core.services.doctor.data_files.buckets import shared_buckets
+from hudi_core.services.doctor.data_files.compression import codec_saving
+from hudi_core.services.doctor.data_files.copied_files import copied_files
+from hudi_core.services.doctor.data_files.cut_files import cut_files
+from hudi_core.services.doctor.data_files.log_files import damaged_logs
+from hudi_core.services.doctor.data_files.mislabelled_files import mislabelled_files
+from hudi_core.services.doctor.data_files.orphans import orphans
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
 from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
-from hudi_core.services.doctor.log_files import damaged_logs
-from hudi_core.services.doctor.mislabelled_files import mislabelled_files
-from hudi_core.services.doctor.orphans import orphans
 from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers
 from hudi_core.services.repair.pending_plan import not_run_here

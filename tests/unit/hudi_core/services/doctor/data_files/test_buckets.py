@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.doctor.buckets import find_shared_buckets
+from hudi_core.services.doctor.data_files.buckets import find_shared_buckets
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl

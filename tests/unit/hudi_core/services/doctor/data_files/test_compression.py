@@ -16,8 +16,8 @@ from hudi_core.codec import gzip
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.errors import ConfigError
-from hudi_core.services.doctor import compression
-from hudi_core.services.doctor.compression import codec_saving, read_compression
+from hudi_core.services.doctor.data_files import compression
+from hudi_core.services.doctor.data_files.compression import codec_saving, read_compression
 from hudi_core.services.doctor.finding import CodecCost, CompressionObservations, Finding
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

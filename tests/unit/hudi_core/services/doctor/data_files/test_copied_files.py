@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.doctor.copied_files import find_copied_files
+from hudi_core.services.doctor.data_files.copied_files import find_copied_files
 from hudi_core.services.doctor.examine import examine
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.services.doctor.data_files.log_files import find_damaged_logs
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import KEPT, Counted, DamagedLog, Finding, LogObservations
-from hudi_core.services.doctor.log_files import find_damaged_logs
 from hudi_core.services.doctor.observe import observe
 from hudi_core.services.doctor.rules import diagnose
 from tests.support.golden_cleans import context_of
