@@ -101,6 +101,15 @@ class FileGroup:
         """The newest visible slice whose base instant is before `instant`."""
         return next((item for item in self.slices if item.base_instant < instant), None)
 
+    def is_cut_off(self, item: FileSlice) -> bool:
+        """Whether log files alone lie above an older slice with files, without a base file between them.
+
+        In layout 1 only a pending compaction leaves such a slice (view.cut_off).
+        """
+        if item.base_file is not None or not item.log_files:
+            return False
+        return any(older.data_files for older in self.slices if older.base_instant < item.base_instant)
+
 
 def check_slice(item: FileSlice) -> FileSlice:
     """A slice of a unit or a split, as it is. Raises FormatError for names that leave the table, or its partition."""

@@ -14,6 +14,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
+from hudi_core.view.cut_off import refuse_cut_off
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import FileListing
 from hudi_core.view.pending import PendingWork
@@ -113,7 +114,7 @@ class FileSystemView:
         Where a compaction of the group is pending, the slice before it and the logs written since are one slice, under
         the older base instant. Time travel is by requested time in every layout, as in Hudi: a slice counts when its
         base instant is not after `as_of`. Log blocks are not judged here: the scan skips those of uncommitted instants
-        and those after `as_of`.
+        and those after `as_of`. Raises UnsupportedError as of an instant where a slice is cut off (view.cut_off).
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [item for item in merged if item is not None and not item.is_empty]
@@ -132,10 +133,21 @@ class FileSystemView:
     def _merged(self, group: FileGroup, as_of: str | None) -> FileSlice | None:
         latest = group.latest_slice() if as_of is None else group.latest_slice_up_to(as_of)
         compaction = self.pending.compaction_of(group.id)
-        if latest is None or latest.base_instant != compaction:
+        if latest is None:
+            return None
+        if latest.base_instant != compaction:
+            self._check(group, latest, as_of)
             return latest
         before = group.latest_slice_before(compaction)
-        return latest if before is None else before.merged_with(latest)
+        if before is None:
+            return latest
+        self._check(group, before, as_of)
+        return before.merged_with(latest)
+
+    def _check(self, group: FileGroup, item: FileSlice, as_of: str | None) -> None:
+        """A query as of now needs no check: the compaction of a downgrade begins the newest slices."""
+        if as_of is not None and isinstance(self._slicing, BaseInstantSlicing):
+            refuse_cut_off(group, item)
 
 
 def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> list[FileSlice]:

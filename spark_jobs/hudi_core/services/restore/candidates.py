@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_core.config.services.archive_config import ARCHIVE_BEYOND_SAVEPOINT
-from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.errors import ConfigError, TimelineError, UnsupportedError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.job import last_commit_retained
 from hudi_core.services.savepoint.restored_state import RestoredStates
@@ -46,7 +46,9 @@ class RestoreCandidates:
         return next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
 
     def check(self, time: str) -> Instant:
-        """The commit at `time`. Raises ConfigError without one, TimelineError naming why it cannot be restored."""
+        """The commit at `time`. Raises ConfigError without one, TimelineError naming why it cannot be restored
+        (UnsupportedError behind a downgrade).
+        """
         target = self.find(time)
         if target is None:
             raise ConfigError(
@@ -60,7 +62,8 @@ class RestoreCandidates:
             remedy = "no instant of this table can be restored now"
             if usable:
                 remedy = f"these can be restored: {', '.join(usable[-10:])}"
-            raise TimelineError(f"the table cannot be restored to {target.action} {time}: {reason}", remedy=remedy)
+            refusal = UnsupportedError if reason == self._states.cut_off(target) else TimelineError
+            raise refusal(f"the table cannot be restored to {target.action} {time}: {reason}", remedy=remedy)
         return target
 
     def reason(self, target: Instant) -> str | None:

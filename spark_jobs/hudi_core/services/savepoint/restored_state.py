@@ -16,6 +16,7 @@ from hudi_core.timeline.actions.savepoint import decode_savepoint
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.cut_off import CutOff, cut_off_slices
 
 _BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
 """On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however
@@ -58,7 +59,24 @@ class RestoredStates:
         That no clean has gone beyond `target` by requested time is a rule of its own (job.last_commit_retained).
         """
         going = self.after(target)
-        return self._lost_with_slices(going) or self._lost_to_cleans(target, going)
+        return self._lost_with_slices(going) or self._lost_to_cleans(target, going) or self.cut_off(target)
+
+    def cut_off(self, target: Instant) -> str | None:
+        """In layout 1, where a compaction goes that a downgrade made: a log file which it compacted.
+
+        Without it the file's slice has no base file, and its plan names log files that are not of the slices there, so
+        that its rollback fails. Only where a completed compaction goes are the files listed, once for all targets.
+        """
+        if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
+            return None
+        time = target.requested_time
+        if not any(item.action == Action.COMMIT and item.is_completed for item in self.after(target)):
+            return None
+        for item in self._cut_off:
+            if item.end is None or time < item.end:
+                what = "is of table version 8 or 9, and the compaction that the downgrade to 6 made of it would go"
+                return f"the log file {item.path} {what}"
+        return None
 
     def _is_after(self, instant: Instant, target: Instant) -> bool:
         """Layout 1 goes by requested time, as do compactions of a merge-on-read table
@@ -124,6 +142,12 @@ class RestoredStates:
             for parsed in map(parse_data_file, files)
             if parsed is not None
         )
+
+    @cached_property
+    def _cut_off(self) -> list[CutOff]:
+        """By a listing of storage, as a restore may be what mends the metadata table."""
+        context = self._context
+        return cut_off_slices(context.active, self._timeline, context.listing(None))
 
     @cached_property
     def _clusterings(self) -> frozenset[str]:
