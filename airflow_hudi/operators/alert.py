@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.look_metrics import is_measured
 from airflow_hudi.operators.base import XCOM, names_in
 from airflow_hudi.permanent_errors import fails_for_good, is_permanent
 from airflow_hudi.policies import read_policies, tables_of
@@ -66,7 +67,7 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
     def _look(self, context: Context) -> dict[str, Any]:
         policies = read_policies(self.policy)
         tables = tables_of(names_in(self.tables), policies)
-        hook, measured = HudiHook(self.hudi_conn_id or None), metrics.is_measured()
+        hook, measured = HudiHook(self.hudi_conn_id or None), is_measured()
         alerts: list[dict[str, Any]] = []
         lines: list[str] = []
         errors: dict[str, HudiError] = {}

@@ -15,16 +15,15 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from airflow.sdk import conf
 from airflow.sdk.observability import stats
 
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.look_metrics import report_look
 from airflow_hudi.reports.finished_work import FinishedWork
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import HudiError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.timeline.pending_age import age_of
 from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -32,12 +31,6 @@ log = logging.getLogger(__name__)
 METADATA_TABLE: Final = ".hoodie/metadata"
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
 """Each of these has a deltacommit of the same instant in the metadata table (services.metadata.missing_actions)."""
-_BACKENDS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
-
-
-def is_measured() -> bool:
-    """Whether Airflow sends metrics anywhere."""
-    return any(conf.getboolean("metrics", name, fallback=False) for name in _BACKENDS)
 
 
 def report_work(works: Iterable[FinishedWork]) -> None:
@@ -56,19 +49,13 @@ def report_table(hook: HudiHook, look: Look) -> None:
     """The pending age and the metadata lag of a table: one listing of its metadata table, if it has one, and a warning
     where that cannot be read.
     """
-    tags = {"table": look.uri}
+    report_look(look)
     try:
-        stats.gauge("hudi.pending_age", pending_age(look), tags=tags)
         if look.reader.config.metadata_partitions:
             recorded = hook.timeline(f"{look.uri}/{METADATA_TABLE}").load()
-            stats.gauge("hudi.metadata_lag", metadata_lag(look, recorded), tags=tags)
+            stats.gauge("hudi.metadata_lag", metadata_lag(look, recorded), tags={"table": look.uri})
     except HudiError:
         log.warning("The metrics of %s are not complete", look.uri, exc_info=True)
-
-
-def pending_age(look: Look) -> int:
-    """Seconds since the oldest pending instant was requested; 0 without one."""
-    return max((age_of(item, look.at, look.zone) for item in look.timeline.pending()), default=0)
 
 
 def metadata_lag(look: Look, recorded: Timeline) -> int:

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
+from airflow_hudi import look_metrics
 from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.conditions.condition import Condition, condition_json
 from airflow_hudi.exceptions import HudiSensorFailed
@@ -87,6 +88,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             if self._reader is None:
                 self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self._condition.action)
             look = self._reader.look()
+            look_metrics.report_look(look)
             found = self._condition.check(look)
         except HudiError as error:
             self._reader = None

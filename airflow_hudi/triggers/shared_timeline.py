@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from airflow_hudi import look_metrics
 from airflow_hudi.addresses import is_absolute
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_reader import Look, TimelineReader
@@ -107,7 +108,10 @@ class SharedTimeline:
         try:
             if self._reader is None:
                 self._reader = HudiHook(self._hudi_conn_id).timeline(self._table, self._action)
-            return self._reader.look()
+                look_metrics.start_in_triggerer()
+            look = self._reader.look()
+            look_metrics.report_look(look)
+            return look
         except BaseException:
             self._reader = None
             raise

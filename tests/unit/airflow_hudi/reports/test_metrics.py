@@ -13,11 +13,15 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 
+from airflow_hudi import look_metrics
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from airflow_hudi.reports import metrics
 from airflow_hudi.reports.finished_work import FinishedWork
+from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
+from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
@@ -116,12 +120,33 @@ def test_a_write_that_the_metadata_table_lacks_makes_it_lag(golden: Golden, vers
     assert abs(timedelta(seconds=lag) - age) < timedelta(days=1)
 
 
+async def test_sensors_and_triggers_report_each_look(
+    golden: Golden, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the triggerer, where Airflow sets up no metrics of the SDK. Nothing is listed for it."""
+    table = str(golden("9", "mor_compaction_requested").table)
+    look, looks = TimelineReader.look, []
+    monkeypatch.setattr(TimelineReader, "look", lambda reader: looks.append(reader) or look(reader))
+    name = ("airflow.hudi.pending_age", frozenset({f"table={table}"}))
+    sensor = HudiNoPendingSensor(task_id="t", table=table, hudi_conn_id=None)
+    assert not sensor.poke({}).is_done
+    assert int(server.received()[name].removesuffix("|g")) > 3600
+    with monkeypatch.context() as unmeasured:
+        unmeasured.setenv("AIRFLOW__METRICS__STATSD_ON", "False")
+        stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)
+    look_metrics.start_in_triggerer.cache_clear()
+    monkeypatch.setenv("AIRFLOW__METRICS__LEGACY_NAMES_ON", "False")
+    await SharedTimeline.of(table, None).look(60)
+    assert int(server.received()[name].removesuffix("|g")) > 3600
+    assert len(looks) == 2
+
+
 def test_without_a_backend_nothing_is_read(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = golden("9", "mor_compaction_requested").table
     real_job(monkeypatch)
     monkeypatch.setattr(metrics, "report_table", pytest.fail)
     done = HudiCompactionOperator(task_id="t", table=str(table), hudi_conn_id=None).execute(context(Store()))
-    assert (metrics.is_measured(), done["state"]) == (False, "completed")
+    assert (look_metrics.is_measured(), done["state"]) == (False, "completed")
 
 
 def test_a_metadata_table_that_cannot_be_read_keeps_no_alert_back(
