@@ -36,6 +36,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     "hoodie.logfile.data.block.format",
     "hoodie.logfile.data.block.max.size",
+    "hoodie.metadata.auto.delete.partitions",
     "hoodie.metadata.index.async",
     "hoodie.optimized.log.blocks.scan.enable",
     "hoodie.rollback.instant.backup",

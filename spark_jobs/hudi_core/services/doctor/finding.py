@@ -281,6 +281,9 @@ class Observations:
     lock: LockObservations
     store: StoreObservations
     wheels: tuple[Wheel, ...] = ()
+    version: int = 0
+    """The table's version."""
+    metadata_partitions: frozenset[str] = frozenset()
     pending: tuple[PendingObservations, ...] = ()
     eager: tuple[str, ...] = ()
     other_writers: tuple[str, ...] = ()
@@ -295,8 +298,8 @@ class Observations:
     listings: ListingObservations = field(default_factory=ListingObservations)
     logs: LogObservations = field(default_factory=LogObservations)
     copied: Counted[tuple[str, str]] = field(default_factory=Counted)
-    mislabelled: Counted[tuple[str, str]] = field(default_factory=Counted)
     """Base files whose rows name a file of another file group, with that name."""
+    mislabelled: Counted[tuple[str, str]] = field(default_factory=Counted)
     shared_buckets: Counted[str] = field(default_factory=Counted)
     cut: Counted[tuple[str, str]] = field(default_factory=Counted)
     """Base files that lost bytes, each with what is wrong."""

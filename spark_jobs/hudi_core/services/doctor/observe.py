@@ -83,6 +83,8 @@ def observe(
             scheme, context.storage.supports_exclusive_create, context.storage.supports_conditional_write
         ),
         wheels=needed_wheels(scheme, context.options, compression.codec),
+        version=context.config.version,
+        metadata_partitions=context.config.metadata_partitions,
         pending=tuple(_pending(context, timeline, modified, heartbeats)),
         eager=tuple(instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)),
         other_writers=read_signs(context.storage, context.config, context.options, now=now).describe(),

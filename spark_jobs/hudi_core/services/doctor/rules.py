@@ -18,7 +18,7 @@ from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
 from hudi_core.services.doctor.wheels import executors, wheels
-from hudi_core.services.doctor.writer_rules import writers
+from hudi_core.services.doctor.writer_rules import unnamed_indexes, writers
 from hudi_core.services.repair.pending_plan import not_run_here
 from hudi_core.services.rollback.failed_writes import finish_restore
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
@@ -167,6 +167,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     stalled_instants,
     lock,
     writers,
+    unnamed_indexes,
     timeline_zone,
     clock_skew,
     instant_ahead,

@@ -6,13 +6,26 @@ from collections.abc import Iterator
 from typing import Final
 
 from hudi_core.config.lock_config import LOCK_KEYS, PROVIDER
+from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_core.services.doctor.finding import Finding, Observations, WriterOption
 
 _CLIENT: Final = "org.apache.hudi.client.transaction.lock."
+AUTO_DELETE: Final = "hoodie.metadata.auto.delete.partitions"
 _NEAR: Final = frozenset({"file", "hdfs", "memory"})
 _MODES: Final = ("OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL")
 _SHOWN: Final = 3
+_SWITCHES: Final = {
+    BLOOM_FILTERS: ("hoodie.metadata.index.bloom.filter.enable", frozenset({6, 8, 9})),
+    RECORD_INDEX: ("hoodie.metadata.record.index.enable", frozenset({6, 8, 9})),
+    COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable", frozenset({6})),
+}
+"""The indexes that a writer with default options drops (measured of 0.15.0, 1.0.2 and 1.2.0: docs/hudi-notes.md), each
+with the option that keeps it, and the table versions.
+"""
+_SWITCHES_OF_GROUPS: Final = (RECORD_INDEX_ENABLE.name, PARTITIONED_RECORD_INDEX_ENABLE.name)
+"""Other options that keep the record index: of 1.1 and later."""
 
 
 def writer_options(observed: Observations) -> list[WriterOption]:
@@ -58,6 +71,27 @@ def _provider(observed: Observations) -> tuple[str, str | None, str]:
 
 def _is_shared(provider: str | None) -> bool:
     return provider is not None and not provider.endswith("InProcessLockProvider")
+
+
+def unnamed_indexes(observed: Observations) -> Iterator[Finding]:
+    """Indexes that the next writer drops from the metadata table, unless its options name them."""
+    named = {name for name, value in observed.options.items() if value.lower() == "true"}
+    switches = {
+        index: option
+        for index, (option, versions) in _SWITCHES.items()
+        if index in observed.metadata_partitions and observed.version in versions and option not in named
+    }
+    if named.intersection(_SWITCHES_OF_GROUPS):
+        switches.pop(RECORD_INDEX, None)
+    if not switches or observed.options.get(AUTO_DELETE, "true").lower() == "false":
+        return
+    yield Finding(
+        "index_not_named",
+        "info",
+        f"a writer of Hudi with default options drops {', '.join(switches)} from the metadata table",
+        f"set {', '.join(f'{option}=true' for option in switches.values())} on every writer; for Hudi 1.2 "
+        f"{AUTO_DELETE}=false does as well",
+    )
 
 
 def writers(observed: Observations) -> Iterator[Finding]:

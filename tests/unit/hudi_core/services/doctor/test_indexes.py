@@ -29,7 +29,7 @@ REBUILD = {"airflow_hudi.metadata.rebuild_row_indexes": "true"}
 
 def named(table: StaleTable, *, files: bool = True) -> dict[str, str]:
     rules = (item for item in findings(table.path, files=files) if "index" in item.rule or "stats" in item.rule)
-    return {item.rule: item.severity for item in rules}
+    return {item.rule: item.severity for item in rules if item.rule != "index_not_named"}
 
 
 @pytest.mark.parametrize("name", ["narrow_v8", "overtaken_v8"])

@@ -9,6 +9,7 @@ from hudi_core.services.doctor.finding import (
     LockObservations,
     StoreObservations,
 )
+from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options
 from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY, IN_PROCESS, ZOOKEEPER, T, rules
 
@@ -37,6 +38,30 @@ from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY, IN_PROCESS,
 )
 def test_writers(observed: dict[str, Any], expected: list[str]) -> None:
     assert rules(**observed) == expected
+
+
+BLOOM, RECORD = "hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.record.index.enable"
+STATS = "hoodie.metadata.index.column.stats.enable"
+EVERY = frozenset({"files", "column_stats", "bloom_filters", "record_index", "secondary_index_a"})
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "dropped"),
+    [
+        (6, {}, {BLOOM, RECORD, STATS}),
+        (8, {}, {BLOOM, RECORD}),
+        (9, {BLOOM: "true"}, {RECORD}),
+        (9, {BLOOM: "true", "hoodie.metadata.record.level.index.enable": "true"}, set()),
+        (9, {BLOOM: "false"}, {BLOOM, RECORD}),
+        (9, {"hoodie.metadata.auto.delete.partitions": "false"}, set()),
+    ],
+)
+def test_indexes_that_a_writer_drops(version: int, options: dict[str, str], dropped: set[str]) -> None:
+    """Measured of upserts of 0.15.0, 1.0.2 and 1.2.0 with default options: docs/hudi-notes.md."""
+    observed = replace(HEALTHY, version=version, metadata_partitions=EVERY, options=options)
+    fixes = [finding.fix for finding in diagnose(observed) if finding.rule == "index_not_named"]
+    assert {option for fix in fixes for option in (BLOOM, RECORD, STATS) if f"{option}=true" in fix} == dropped
+    assert bool(fixes) == bool(dropped)
 
 
 def test_the_options_that_every_writer_needs() -> None:
