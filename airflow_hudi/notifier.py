@@ -1,4 +1,4 @@
-"""Posts to a webhook what became of a task, and what is pending on its tables."""
+"""Posts to a webhook what became of a task, what it did, and what is pending on its tables."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from airflow.sdk import BaseHook, BaseNotifier
 
 from airflow_hudi.exceptions import HudiNotificationFailed
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.reports.finished_work import FinishedWork
 from airflow_hudi.results import pending_named
 from hudi_core.errors import ConfigError, HudiError, masked, shortened
 from hudi_core.timeline.pending_age import age_of
@@ -25,7 +26,8 @@ log = logging.getLogger(__name__)
 _TIMEOUT: Final = 30.0
 """Seconds for the webhook's answer."""
 _MOST: Final = 20
-"""Pending instants of a table that a message names, the oldest first."""
+"""Pending instants of a table that a message names, the oldest first, and lines of its text on what was done."""
+_DONE: Final = ("table", "service", "instant", "files_written", "bytes_written", "files_deleted")
 _TEMPLATES: Final = ("hudi_conn_id", "table", "tables", "policy")
 """The templated arguments of a task of this package that say where its tables are."""
 
@@ -33,9 +35,11 @@ _TEMPLATES: Final = ("hudi_conn_id", "table", "tables", "policy")
 class HudiNotifier(BaseNotifier):
     """For `on_failure_callback` and the other callbacks of tasks: posts JSON to a webhook.
 
-    The message is `{"text", "dag_id", "task_id", "run_id", "try_number", "error", "tables": [{"table", "pending":
-    [{"instant", "action", "state", "age_seconds"}], "error"}]}`. `text` has all of it in words, which is what Slack,
-    Mattermost and Teams show. A table that cannot be read is named with its error, and the message is sent.
+    The message is `{"text", "dag_id", "task_id", "run_id", "try_number", "url", "error", "done": [{"table", "service",
+    "instant", "files_written", "bytes_written", "files_deleted"}], "tables": [{"table", "pending": [{"instant",
+    "action", "state", "age_seconds"}], "error"}]}`. `url` leads to the task in its run, `done` is what this try of it
+    completed. `text` has all of it in words, which is what Slack, Mattermost and Teams show. A table that cannot be
+    read is named with its error, and the message is sent.
 
     :param webhook_conn_id: connection with the webhook's address: its host, behind which the password is put as a path
         (as in Airflow's connections of Slack webhooks); without a password the host is the whole address
@@ -89,7 +93,12 @@ class HudiNotifier(BaseNotifier):
         named = {name: getattr(ti, name, None) for name in ("dag_id", "task_id", "run_id", "try_number")}
         error = shortened(masked(str(error))) if error else None
         first = self.text or f"{named['dag_id']}.{named['task_id']} of {named['run_id']}: {error or 'done'}"
-        return {"text": "\n".join([first, *map(_shown, tables)]), **named, "error": error, "tables": tables}
+        url, done = getattr(ti, "log_url", None), _done_by(task)
+        lines = [first, *([url] if url else ()), *map(_work_shown, done[:_MOST])]
+        if len(done) > _MOST:
+            lines.append(f"and {len(done) - _MOST} more")
+        text = "\n".join([*lines, *map(_shown, tables)])
+        return {"text": text, **named, "url": url, "error": error, "done": done, "tables": tables}
 
     def _conn_id(self, task: Any) -> str | None:
         if self.hudi_conn_id == "":
@@ -139,6 +148,21 @@ def _pending_on(table: str, hook: HudiHook) -> dict[str, Any]:
         log.warning("%s is not described in the message", table, exc_info=True)
         found["error"] = shortened(masked(f"{type(error).__name__}: {error}"))
     return found
+
+
+def _done_by(task: Any) -> list[dict[str, Any]]:
+    """What this try of the task has completed, also where it failed at the end."""
+    works: Sequence[FinishedWork] = getattr(task, "works", ())
+    return [{name: getattr(work, name) for name in _DONE} for work in works if not work.earlier]
+
+
+def _work_shown(work: dict[str, Any]) -> str:
+    written = f"{work['files_written']} files written" if work["files_written"] else ""
+    if written and work["bytes_written"]:
+        written += f" ({work['bytes_written']} bytes)"
+    deleted = f"{work['files_deleted']} files deleted" if work["files_deleted"] else ""
+    named = " ".join(filter(None, (work["service"], work["instant"])))
+    return f"{work['table']}: {named}: {', '.join(filter(None, (written, deleted))) or 'done'}"
 
 
 def _address_of(connection: Connection) -> str:

@@ -281,7 +281,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
         context["ti"].xcom_push(key=XCOM, value=result)
-        metrics.report_work(finished_work(result))
+        self.works = list(finished_work(result))
+        metrics.report_work(self.works)
         lines = [f"{item['service']} {item['table']}: {_shown(item)}" for item in failed[:_MOST_LISTED]]
         more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
         if all(map(_is_held, failed)):

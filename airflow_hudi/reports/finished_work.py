@@ -1,4 +1,4 @@
-"""What a task has done, taken from its XCom: its asset events, metrics and lineage are made of this alone."""
+"""What a task has done, taken from its XCom: its asset events, metrics, lineage and messages are made of this alone."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class FinishedWork:
     files_written: int | None = None
     records: int | None = None
     elsewhere: bool = False
+    files_deleted: int = 0
 
 
 def finished_work(result: Mapping[str, Any], service: str | None = None) -> Iterator[FinishedWork]:
@@ -70,4 +71,5 @@ def _work(table: str, service: str, item: Mapping[str, Any]) -> FinishedWork:
         item.get("files_written"),
         item.get("records"),
         item.get("reason") == ELSEWHERE,
+        int(item.get("files_deleted") or 0),
     )

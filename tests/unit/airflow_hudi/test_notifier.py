@@ -6,16 +6,21 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_hudi.exceptions import HudiNotificationFailed
 from airflow_hudi.notifier import HudiNotifier
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.reports.finished_work import FinishedWork
+from tests.support.fake_spark_submit import Store, context
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -83,6 +88,53 @@ def test_a_failure_is_told_with_what_is_pending(golden: Golden, webhook: Webhook
     assert first.startswith("maintenance.clean of r1: no space at ")
     assert "hidden" not in json.dumps(message)
     assert second.startswith(f"{table}: compaction {pending['instant']} is requested for ")
+
+
+def test_what_was_done_is_told_with_a_link_to_the_run(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the task failed, on another table."""
+    table = golden("9", "mor_compaction_requested").table
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/")
+    services = HudiTableServicesOperator(
+        task_id="services", tables=[str(table), "/no/table"], services="compaction", hudi_conn_id=None, mode="execute"
+    )
+    with pytest.raises(AirflowFailException, match="1 of 2 runs failed"):
+        services.execute(context(Store()))
+    ti = RuntimeTaskInstance.model_construct(
+        dag_id="maintenance", task_id="services", run_id="r 1", map_index=-1, try_number=2
+    )
+    message = HudiNotifier(text="late").message({"ti": ti, "task": services})
+    (done,) = message["done"]
+    instant = done["instant"]
+    written = [file.stat().st_size for file in table.glob(f"**/*_{instant}.parquet") if ".hoodie" not in file.parts]
+    assert done == {
+        "table": str(table),
+        "service": "compaction",
+        "instant": instant,
+        "files_deleted": 0,
+        "files_written": len(written),
+        "bytes_written": sum(written),
+    }
+    link = "https://airflow.example/dags/maintenance/runs/r%201/tasks/services?try_number=2"
+    assert message["url"] == link
+    assert message["text"].splitlines()[:3] == [
+        *("late", link),
+        f"{table}: compaction {instant}: {len(written)} files written ({sum(written)} bytes)",
+    ]
+
+
+def test_only_what_this_try_did_is_told() -> None:
+    task = HudiCleanOperator(task_id="clean", table="/no/table", hudi_conn_id=None)
+    task.works = [
+        FinishedWork("/t", "compaction", "1", earlier=True, files_written=3),
+        FinishedWork("/t", "clean", "2", files_written=0, files_deleted=12),
+        *(FinishedWork("/t", "archive", None) for _ in range(20)),
+    ]
+    message = HudiNotifier(text="done").message({"task": task})
+    assert message["text"].splitlines()[1:-1] == [
+        *("/t: clean 2: 12 files deleted", *["/t: archive: done"] * 19, "and 1 more")
+    ]
 
 
 def test_other_tables_and_words(golden: Golden, webhook: Webhook) -> None:
