@@ -122,7 +122,8 @@ _OPTIONS: dict[str, Any] = {
     },
     "table_link": {
         "description": "Address to which the link `Hudi table` of a task leads, with {bucket} and {path} for those of "
-        "the table's URI. Empty: the console of S3 or Google Cloud Storage.",
+        "the table's URI; on Azure {bucket} is the container, {account} the storage account. Empty: the console of S3 "
+        "or Google Cloud Storage.",
         "version_added": "0.1.0",
         "type": "string",
         "example": "https://minio.example/browser/{bucket}/{path}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -16,15 +17,28 @@ _CONSOLES: Final = {
     "s3": "https://s3.console.aws.amazon.com/s3/buckets/{bucket}?prefix={path}/",
     **dict.fromkeys(("gs", "gcs"), "https://console.cloud.google.com/storage/browser/{bucket}/{path}"),
 }
+_AZURE: Final = ("abfs", "abfss", "az", "wasb", "wasbs")
+"""`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`; `az://CONTAINER/PATH` names no account."""
 
 
 def console_link(uri: str, template: str = "", *, has_endpoint: bool = False) -> str:
-    """The address that shows a table; "" where none is known. `template` has `{bucket}` and `{path}` in it; without one
-    that of the storage's own console, where the storage has no endpoint of its own.
+    """The address that shows a table; "" where none is known. `template` has `{bucket}`, `{account}` and `{path}` in
+    it; one with `{account}` is for URIs that name one. Without a template it is that of the storage's own console,
+    where the storage has no endpoint of its own.
+
+    On Azure the bucket is the container. Its portal names a subscription and a resource group, which no URI has: a
+    template says them.
     """
     scheme, place, path = split_address(uri)
+    account = ""
+    if scheme in _AZURE:
+        place, _, host = place.partition("@")
+        account = host.partition(".")[0]
+    if "{account}" in template and not account:
+        template = ""
     template = template or ("" if has_endpoint else _CONSOLES.get(scheme, ""))
-    return template.replace("{bucket}", quote(place)).replace("{path}", quote(path.strip("/")))
+    parts = {"{bucket}": place, "{account}": account, "{path}": path.strip("/")}
+    return re.sub(r"\{(bucket|account|path)\}", lambda name: quote(parts[name[0]]), template)
 
 
 class HudiTableLink(BaseOperatorLink):

@@ -12,6 +12,12 @@ from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 NO_KEY: Any = None
+AZURE = (
+    "https://portal.azure.com/#view/Microsoft_Azure_Storage/ContainerMenuBlade/~/overview/storageAccountId/"
+    "%2Fsubscriptions%2F1-2%2FresourceGroups%2Fdata%2Fproviders%2FMicrosoft.Storage%2FstorageAccounts%2F{account}"
+    "/path/{bucket}"
+)
+IN_AZURE = AZURE.replace("{account}", "acme").replace("{bucket}", "lake")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +29,13 @@ NO_KEY: Any = None
         ("/data/t", "", False, ""),
         ("S3n://lake/t#old?x", "", False, "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=t%23old%3Fx/"),
         ("s3://lake/{bucket}", "https://m/{bucket}/{path}", True, "https://m/lake/%7Bbucket%7D"),
+        ("abfss://lake@acme.dfs.core.windows.net/x/t", "", False, ""),
+        ("abfss://lake@acme.dfs.core.windows.net/x/t", AZURE, False, IN_AZURE),
+        ("wasbs://lake@acme.blob.core.windows.net/x/t", AZURE, False, IN_AZURE),
+        ("abfs://lake@acme.dfs.core.windows.net/x/t", "https://m/{bucket}/{path}", True, "https://m/lake/x/t"),
+        ("az://lake/x/t", "https://m/{bucket}/{path}", False, "https://m/lake/x/t"),
+        ("az://lake/x/t", AZURE, False, ""),
+        ("s3://lake/t", AZURE, False, "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=t/"),
     ],
 )
 def test_a_table_in_the_console_of_its_storage(uri: str, template: str, endpoint: bool, link: str) -> None:
@@ -44,3 +57,7 @@ def test_the_link_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert link.get_link(one, ti_key=NO_KEY) == "https://minio.example/lake/wh/orders"
     assert link.get_link(two, ti_key=NO_KEY) == ""
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "hudi", "host": "abfss://lake@acme.dfs.x.net/wh"}))
+    monkeypatch.setenv("AIRFLOW__HUDI__TABLE_LINK", AZURE)
+    azure = HudiCleanOperator(task_id="t", table="orders", hudi_conn_id="lake")
+    assert link.get_link(azure, ti_key=NO_KEY) == IN_AZURE
