@@ -181,7 +181,8 @@ def shown_rows(names: Sequence[str], rows: Sequence[Json], form: str) -> Iterato
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(names)
         writer.writerows([_cell(row[name]) for name in names] for row in rows)
-        yield from map(escape, out.getvalue().splitlines())
+        # Not splitlines, which breaks at characters that CSV leaves in a text.
+        yield from map(escape, out.getvalue().removesuffix("\n").split("\n"))
     else:
         columns = [name for name in names if name not in META_FIELDS] or names
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

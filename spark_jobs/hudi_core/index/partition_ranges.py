@@ -77,11 +77,12 @@ def partition_statistics(
     requested = indexed_columns(metadata, names)
     tables = metadata.partition_stats(list(dict.fromkeys([*requested, key]))) if requested else {}
     rows_of = {name: _rows_of(table) for name, table in tables.items()}
+    keys = rows_of.get(key, {})
     for name in requested:
         table, rows = tables[name], rows_of[name]
         at = pa.array(
             [
-                rows[item][0] if item in rows and rows[item][1] >= rows_of[key].get(item, (0, 0))[1] else None
+                rows[item][0] if item in rows and item in keys and rows[item][1] >= keys[item][1] else None
                 for item in partitions
             ],
             pa.int64(),

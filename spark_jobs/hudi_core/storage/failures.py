@@ -76,10 +76,12 @@ def lacks_credentials(error: BaseException | None) -> bool:
     return False
 
 
-def _is_busy(error: BaseException) -> bool:
-    """Whether a service answered that it is overloaded or failed for now: the request is right, and may pass later."""
+def _is_busy(error: BaseException, path: str, uri: str) -> bool:
+    """Whether a service answered that it is overloaded or failed for now: the request is right, and may pass later.
+    What the table's own names hold is no answer.
+    """
     codes = (service_code(error), *(getattr(error, name, None) for name in ("code", "status", "status_code")))
-    text = str(error)
+    text = str(error).replace(uri, "").replace(path, "") if path else str(error).replace(uri, "")
     return any(str(code) in _BUSY_CODES for code in codes) or any(
         sign in text or sign == service_code(error) for sign in _BUSY_TEXTS
     )
@@ -99,12 +101,6 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
         return missing_bucket(path, uri)
     if lacks_credentials(error):
         return CredentialsMissingError(f"this process has no credentials for {uri}: {error}", path=path)
-    if _is_busy(error):
-        return StorageError(
-            f"the storage of {uri} is overloaded or out of service for now: {error}",
-            path=path,
-            remedy="run again in some minutes, with fewer processes at once where that fails as well",
-        )
     if isinstance(error, _ABSENT):
         return StorageNotFoundError(f"no such file in {uri}", path=path)
     if isinstance(error, FileExistsError):
@@ -116,6 +112,12 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
     if isinstance(error, PermissionError):
         return StorageError(
             f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process"
+        )
+    if _is_busy(error, path, uri):
+        return StorageError(
+            f"the storage of {uri} is overloaded or out of service for now: {error}",
+            path=path,
+            remedy="run again in some minutes, with fewer processes at once where that fails as well",
         )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return FormatError(

@@ -8,10 +8,11 @@ longer where it died before its first.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.overwrite import requested_extra
 from hudi_core.timeline.active import ActiveTimeline
@@ -43,7 +44,8 @@ def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTime
         except (CorruptFileError, StorageNotFoundError):
             continue  # no plan of ours, or gone since the listing
         if owner is not None:
-            found[item.requested_time] = _is_dead(heartbeats, storage, active, item, owner)
+            with suppress(ConflictError):  # it came to its end since the listing
+                found[item.requested_time] = _is_dead(heartbeats, storage, active, item, owner)
     return replace(heartbeats, ours=found)
 
 
@@ -60,7 +62,10 @@ def _is_dead(
     """By its claim, which another process may have taken over. Without one, its owner claims it at once, if it lives:
     one that has not for as long as a heartbeat may be silent, is dead.
     """
-    claimed = current_claim(storage, item.requested_time)
+    try:
+        claimed = current_claim(storage, item.requested_time)
+    except CorruptFileError:  # its own run or `rollback --instant` names the file: here nothing is taken from it
+        return False
     if claimed is not None:
         return not is_live(storage, item.requested_time, claimed.epoch, now=lambda: heartbeats.now)
     if requested_by.is_provably_dead():

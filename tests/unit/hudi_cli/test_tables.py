@@ -12,7 +12,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from hudi_cli.tables import WIDE, file_table, instant_table, run_table, wrapped_rows
+from hudi_cli.tables import WIDE, file_table, instant_table, run_table, shown_rows, wrapped_rows
 from hudi_core.engine.protocol import Json
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
@@ -149,3 +149,8 @@ def test_one_is_no_plural() -> None:
         "t: 1 instant",
         "t: 2 instants",
     ]
+
+
+def test_rows_as_csv_keep_line_separators_in_their_texts() -> None:
+    lines = list(shown_rows(["a", "b"], [{"a": "x\u2028y", "b": None}, {"a": 'q"', "b": True}], "csv"))
+    assert lines == ["a,b", "x\u2028y,", '"q""",true']

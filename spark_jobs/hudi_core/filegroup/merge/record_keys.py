@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.column_paths import column_of
+from hudi_core.codec.column_paths import column_named, column_of
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import DeleteMark
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -66,10 +66,13 @@ def _text(column: pa.Array, path: str) -> pa.Array:
 
 
 def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
-    """Which rows are marked as deleted; a mark in a column that the rows lack marks none."""
+    """Which rows are marked as deleted; a mark in a column that the rows lack marks none. Unlike other columns that of
+    a mark is found in its own case alone, as payloads of Hudi ask for it.
+    """
     flags = np.zeros(batch.num_rows, dtype=np.bool_)
     for mark in policy.delete_marks:
-        column = column_of(batch, mark.column)
+        is_there = column_named(mark.column, batch.schema) == mark.column
+        column = column_of(batch, mark.column) if is_there else None
         if column is not None and not (mark.column == IS_DELETED and not pa.types.is_boolean(column.type)):
             flags |= _marked(column, mark)
     return flags

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 from hudi_core.codec.log.blocks import CorruptBlock
@@ -24,6 +25,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.committed_sizes import least_size
 
 _REMEDY: Final = (
     "rows are missing: restore the file from a copy, or write them again; "
@@ -39,7 +41,7 @@ def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool
 
     Without a corrupt block nothing is read, else the timeline and the commits that may have written the file.
     """
-    if scan.corrupt and not allow_lost:
+    if (scan.corrupt or scan.corrupt_removed) and not allow_lost:
         refuse_lost(scan, CompletedWrites.of(storage))
     if scan.corrupt:
         first = scan.corrupt[0]  # of perhaps thousands
@@ -50,9 +52,14 @@ def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool
 
 
 def refuse_lost(scan: ScanResult, writes: CompletedWrites) -> None:
-    """Raises CorruptFileError naming the first corrupt block of the scan that is no torn tail."""
-    for block in scan.corrupt:
-        covered = writes.why_not_torn(block)
+    """Raises CorruptFileError naming the first corrupt block of the scan that is no torn tail, or that a rollback
+    command removed though a completed commit wrote it.
+    """
+    judged = chain(
+        ((block, writes.why_not_torn(block)) for block in scan.corrupt),
+        ((block, writes.why_lost(block)) for block in scan.corrupt_removed),
+    )
+    for block, covered in judged:
         if covered is not None:
             raise CorruptFileError(
                 f"corrupt log block of {block.length} bytes at byte {block.offset}: {block.reason}; {covered}",
@@ -62,13 +69,19 @@ def refuse_lost(scan: ScanResult, writes: CompletedWrites) -> None:
 
 
 class _Bytes(NamedTuple):
+    """What a commit wrote of a file; without logOffset, which the archive of layout 1 does not keep, from byte 0 on."""
+
     path: str
-    start: int
+    start: int | None
     end: int
     commit: Instant
 
     def overlaps(self, block: CorruptBlock) -> bool:
-        return self.path == block.path and self.start < block.offset + block.length and block.offset < self.end
+        return self.path == block.path and (self.start or 0) < block.offset + block.length and block.offset < self.end
+
+    def describe(self) -> str:
+        commit = f"{self.commit.action} {self.commit.requested_time}"
+        return f"bytes {self.start or 0} to {self.end} of the file are of {commit}"
 
 
 class CompletedWrites:
@@ -100,8 +113,7 @@ class CompletedWrites:
         try:
             for written in self._written_since(since):
                 if written.overlaps(block):
-                    commit = f"{written.commit.action} {written.commit.requested_time}"
-                    return f"bytes {written.start} to {written.end} of the file are of {commit}"
+                    return written.describe()
             if self._begin is None or since < self._begin:
                 first = next(iter(self._history.instants()), None)
                 if first is None or since < first.requested_time:
@@ -110,9 +122,22 @@ class CompletedWrites:
             return f"whether a completed commit wrote it is unknown: {error}"
         return None
 
+    def why_lost(self, block: CorruptBlock) -> str | None:
+        """Which commit wrote bytes of a block that a rollback command behind it removed, as it does a torn end; None
+        where nothing proves it.
+        """
+        since = parse_log_file(block.path.rpartition("/")[2]).instant
+        try:
+            covering = (item for item in self._written_since(since) if item.start is not None and item.overlaps(block))
+            return next((item.describe() for item in covering), None)
+        except (FormatError, StorageNotFoundError):
+            return None
+
     def _written_since(self, since: str) -> Iterator[_Bytes]:
+        # In layout 1 a write that is older than a planned compaction may append to the log file of its slice.
+        may_be_older = self._active.layout == 1
         for commit in self._timeline.commits():
-            if commit.requested_time >= since:
+            if may_be_older or commit.requested_time >= since:
                 if commit not in self._read:
                     self._read[commit] = _bytes_of(commit, self._active.read_commit(commit))
                 yield from self._read[commit]
@@ -129,9 +154,8 @@ class CompletedWrites:
 
 
 def _bytes_of(commit: Instant, metadata: CommitMetadata) -> tuple[_Bytes, ...]:
-    """Without logOffset, which the archive of layout 1 does not keep, from the file's first byte on."""
     return tuple(
-        _Bytes(stat.path, stat.log_offset or 0, stat.file_size_in_bytes, commit)
+        _Bytes(stat.path, stat.log_offset, least_size(stat), commit)
         for stat in metadata.write_stats()
         if ".log." in stat.name
     )

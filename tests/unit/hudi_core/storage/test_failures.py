@@ -72,6 +72,14 @@ def test_a_busy_service_is_no_matter_of_the_address(error: Exception) -> None:
     assert "overloaded" not in to_storage_error(OSError("no route"), "a", "s3://bucket/t").message
 
 
+def test_a_name_of_the_table_is_no_answer_of_a_service() -> None:
+    uri, path = "/data/Throttling", "event=SlowDown/a"
+    said = f"{uri}/{path}"
+    assert type(to_storage_error(FileNotFoundError(2, "no such file", said), path, uri)) is StorageNotFoundError
+    assert type(to_storage_error(FileExistsError(17, "there", said), path, uri)) is StorageExistsError
+    assert "overloaded" not in to_storage_error(OSError(5, "I/O error", said), path, uri).message
+
+
 def test_our_own_errors_pass() -> None:
     error = LockError("lost")
     assert to_storage_error(error, "a", "u") is error

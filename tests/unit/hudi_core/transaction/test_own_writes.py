@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,17 @@ def test_behind_its_claim_the_owner_of_that_counts(golden: Golden) -> None:
     with context.claim(instant, HERE):
         assert ours(context, instant, 10).ours == {instant: False}
     assert ours(context, instant, 10).ours == {instant: True}
+
+
+def test_a_damaged_claim_is_taken_for_a_live_one(golden: Golden) -> None:
+    """Other runs go on beside it: its own run names the file."""
+    context = context_of(golden("9", "cow_basic").table)
+    instant = requested(context, process_of(DEAD))
+    with context.claim(instant, HERE):
+        pass
+    for claim in Path(context.uri, ".hoodie", ".airflow_hudi", "claims", instant).rglob("*"):
+        claim.write_bytes(b"{")
+    assert ours(context, instant, 10).ours == {instant: False}
 
 
 @pytest.mark.parametrize("process", [None, {PROCESS_KEY: "no JSON"}, {PROCESS_KEY: "{}"}])

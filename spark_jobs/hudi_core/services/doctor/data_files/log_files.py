@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain
 from typing import Final
 
 from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.errors import FormatError, StorageNotFoundError
-from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant, scan_log_files
+from hudi_core.filegroup.read.log_scan import (
+    CommittedInstants,
+    ScanCounts,
+    ScanResult,
+    latest_read_instant,
+    scan_log_files,
+)
 from hudi_core.filegroup.read.torn_tails import CompletedWrites
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import KEPT, DamagedLog, Finding, LogObservations, Observations
@@ -30,8 +35,9 @@ _UNREADABLE: Final = "restore the file from a copy; queries and compactions of i
 
 
 def find_damaged_logs(context: TableContext, timeline: Timeline) -> LogObservations:
-    """Scans the log files of the slices that a snapshot query reads now, as it does: corrupt blocks that a rollback
-    cancelled are none. Nothing of a copy-on-write table, or beside a pending plan that cannot be read.
+    """Scans the log files of the slices that a snapshot query reads now, as it does. Of corrupt blocks that a rollback
+    cancelled only those with bytes of a completed commit count. Nothing of a copy-on-write table, or beside a pending
+    plan that cannot be read.
 
     Costs one request for each log block, of 64 KiB at its end; contents are not read, nor decoded: a block whose frame
     is whole may still be damaged inside. Memory: the slices of one partition.
@@ -48,14 +54,22 @@ def find_damaged_logs(context: TableContext, timeline: Timeline) -> LogObservati
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="log-files") as pool:
         for partition in view.partitions():
             slices = [item for item in view.latest_merged_slices(partition) if item.log_files]
-            for met in chain.from_iterable(pool.map(scan, slices)):
-                damaged = met if isinstance(met, DamagedLog) else _judged(met, writes)
-                (found.torn if damaged.is_torn else found.damaged).add(damaged)
+            for scanned in pool.map(scan, slices):
+                for damaged in [scanned] if isinstance(scanned, DamagedLog) else _judged_blocks(scanned, writes):
+                    (found.torn if damaged.is_torn else found.damaged).add(damaged)
     return found
 
 
-def _judged(block: CorruptBlock, writes: CompletedWrites) -> DamagedLog:
-    covered = writes.why_not_torn(block)
+def _judged_blocks(scan: ScanResult, writes: CompletedWrites) -> Iterator[DamagedLog]:
+    for block in scan.corrupt:
+        yield _judged(block, writes.why_not_torn(block))
+    for block in scan.corrupt_removed:
+        covered = writes.why_lost(block)
+        if covered is not None:
+            yield _judged(block, covered)
+
+
+def _judged(block: CorruptBlock, covered: str | None) -> DamagedLog:
     place = f"{block.path}: corrupt log block of {block.length} bytes at byte {block.offset}"
     if covered is None:
         return DamagedLog(block.path, f"{place} is the torn end of a write that died", is_readable=True, is_torn=True)
@@ -64,15 +78,14 @@ def _judged(block: CorruptBlock, writes: CompletedWrites) -> DamagedLog:
 
 def _scan(
     context: TableContext, committed: CommittedInstants, latest: str | None, item: FileSlice
-) -> Sequence[CorruptBlock | DamagedLog]:
+) -> ScanResult | DamagedLog:
     stop = not context.config.features.completion_time_in_name
     try:
-        found = scan_log_files(context.storage, item.log_files, committed, latest_instant=latest, stop_at_newer=stop)
+        return scan_log_files(context.storage, item.log_files, committed, latest_instant=latest, stop_at_newer=stop)
     except StorageNotFoundError:  # removed since it was listed; a file that is listed and gone has a rule of its own
-        return []
+        return ScanResult((), (), ScanCounts())
     except FormatError as error:
-        return [DamagedLog(error.path or item.log_files[0].path, str(error), is_readable=False)]
-    return found.corrupt
+        return DamagedLog(error.path or item.log_files[0].path, str(error), is_readable=False)
 
 
 def damaged_logs(observed: Observations) -> Iterator[Finding]:

@@ -62,6 +62,7 @@ def test_marks_are_texts_whatever_the_column() -> None:
     ]
     assert flags(DeleteMark("c", ("D",), any_case=True), pa.array(["D", "d", "x", None])) == [True, True, False, False]
     assert flags(DeleteMark("gone", ("D",)), pa.array(["D"])) == [False]
+    assert flags(DeleteMark("C", ("D",)), pa.array(["D"])) == [False], "Hudi's payloads look for the exact name"
     with pytest.raises(UnsupportedError, match="'c'"):
         flags(DeleteMark("c", ("D",)), pa.array([["D"]]))
 

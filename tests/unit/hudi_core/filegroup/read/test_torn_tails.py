@@ -12,9 +12,11 @@ import pytest
 from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.filegroup.read.torn_tails import CompletedWrites
 from hudi_core.model.names import parse_log_file
+from hudi_core.table import HudiTable
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.log_files import rollback
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
@@ -57,6 +59,33 @@ def test_lost_bytes_of_a_commit_stop_it(golden: Golden, version: str, service: s
     assert (code, document["error"]["type"]) == (1, "CorruptFileError"), said
     assert "of the file are of deltacommit" in document["error"]["message"]
     assert "--allow-corrupt-log-blocks" in document["error"]["remedy"]
+
+
+def rolled_back_behind(table: Path) -> list[str]:
+    """Puts a rollback command behind each log file; the rules that the doctor finds broken then."""
+    for log in table.glob("*/.*.log.*"):
+        if not log.name.endswith(".crc"):
+            log.write_bytes(log.read_bytes() + rollback("20200101000000001", "20200101000000000"))
+    return [item.rule for item in HudiTable.open(str(table)).doctor().findings]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_lost_bytes_stay_lost_behind_a_rollback(golden: Golden, version: str) -> None:
+    """Its command block removes the corrupt one before it, whosever that was."""
+    table = golden(version, "log_truncated").table
+    assert "corrupt_log_block" in rolled_back_behind(table)
+    code, said, document = run(table, "compaction")
+    assert (code, document["error"]["type"]) == (1, "CorruptFileError"), said
+    assert "of the file are of deltacommit" in document["error"]["message"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_torn_tail_behind_a_rollback_is_none(golden: Golden, version: str) -> None:
+    table = golden(version, "log_corrupt_tail").table
+    before = read_rows(table)
+    assert "corrupt_log_block" not in rolled_back_behind(table)
+    assert run(table, "compaction")[0] == 0
+    assert_same_rows(read_rows(table), before)
 
 
 @pytest.mark.parametrize("offset", [None, 0])
