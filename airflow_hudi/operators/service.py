@@ -26,10 +26,11 @@ from airflow_hudi.results import (
     seconds_of,
 )
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.config.options import of_plans
 from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
 from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
+from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending, planned_before
 from hudi_core.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
 
     XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records",
     "seconds", "already_completed", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing
-    to do, `engine` is None when another process did it.
+    to do, `engine` is None when another process did it. `reason` also names the options that are not used where `both`
+    runs a plan of others.
 
     XCom of a dry run: that of BaseHudiDryRunOperator with `plan`, or `{"table", "dry_run", "instant", "action",
     "state", "plan", "reason"}` without one where the task would run an instant that is planned.
@@ -100,10 +102,12 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         known = self._known(reader, context)
         if self.mode == "schedule":
             return self._schedule(reader, context, known, started)
+        unused = None
         if known is None:
             known = oldest_pending(reader.load(), self.action)
+            unused = self._unused(known)
         if known is not None:
-            return self._run(reader, context, known, started)
+            return self._run(reader, context, known, started, unused)
         if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
             return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
         return self._plan_and_run(reader, context, started)
@@ -132,6 +136,15 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         if found is None and store.after:
             found = first_planned(timeline, self.action, store.after)
         return found
+
+    def _unused(self, known: Instant | None) -> str | None:
+        """What is said, here and in the XCom, where the task would plan with options, and takes a plan of others."""
+        unused = of_plans(self.service, self.options or ()) if self.mode == "both" else ()
+        if known is None or not unused:
+            return None
+        said = planned_before(self.service, known.requested_time, unused)
+        self.log.warning("%s", said)
+        return said
 
     def _schedule(
         self, reader: TimelineReader, context: Context, known: Instant | None, started: float
@@ -183,7 +196,14 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         timeline = reader.load()
         return timeline.find(instant, self.action) if instant else first_planned(timeline, self.action, after)
 
-    def _run(self, reader: TimelineReader, context: Context, instant: Instant, started: float) -> dict[str, Any]:
+    def _run(
+        self,
+        reader: TimelineReader,
+        context: Context,
+        instant: Instant,
+        started: float,
+        unused: str | None = None,
+    ) -> dict[str, Any]:
         name = instant.requested_time
         store = self.store(context)
         is_resumed = name in (store.instant, (store.done or {}).get("instant")) or bool(
@@ -210,7 +230,7 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         if finished.elsewhere:
             return self._finish(reader, context, finished.instant, 0.0, already_completed=True, reason=elsewhere)
         seconds = seconds_of(job.result, name, time.monotonic() - started)
-        return self._finish(reader, context, finished.instant, seconds, already_completed=False)
+        return self._finish(reader, context, finished.instant, seconds, already_completed=False, reason=unused)
 
     def _finish(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hudi_core.config.engine_config import ENGINE_KEYS
 from hudi_core.config.keygen_config import KEYGEN_KEYS
@@ -15,7 +15,7 @@ from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_IN
 from hudi_core.config.read_config import READ_KEYS
 from hudi_core.config.services.archive_config import ARCHIVE_KEYS
 from hudi_core.config.services.clean_config import CLEAN_KEYS
-from hudi_core.config.services.clustering_config import CLUSTERING_KEYS
+from hudi_core.config.services.clustering_config import CLUSTERING_KEYS, TARGET_FILE_BYTES
 from hudi_core.config.services.compaction_config import COMPACTION_KEYS
 from hudi_core.config.services.indexing_config import INDEXING_KEYS
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
@@ -45,6 +45,12 @@ log = logging.getLogger(__name__)
 
 _NAMES = frozenset(name for key in (*KEYS, *METADATA_TABLE_KEYS) for name in (key.name, *key.aliases))
 """Every name of an option of this release. Those under `airflow_hudi.` are all in KEYS."""
+_PLANS = {
+    "clustering": "hoodie.clustering.plan.",
+    "compaction": "hoodie.compaction.",
+    "log_compaction": "hoodie.log.compaction.blocks.",
+}
+"""By service how the options that only its planning reads begin."""
 _ALIKE = 0.88
 """How much of two names is the same; a letter more, less or other gives 0.95 and more."""
 _OTHERS = frozenset(
@@ -64,6 +70,16 @@ _OTHERS = frozenset(
     )
 )
 """Options of Hudi that this release has no use for, with names as one that it has."""
+
+
+def of_plans(service: str, options: Iterable[str]) -> list[str]:
+    """Those names of options that only the planning of a clustering or compaction reads: a run of a plan that was made
+    before takes what the plan says. The size of a clustering's files is not among them: a run takes it first.
+    """
+    prefix = _PLANS.get(service)
+    if prefix is None:
+        return []
+    return [name for name in options if name in _NAMES and name.startswith(prefix) and name != TARGET_FILE_BYTES.name]
 
 
 def misspelt(options: Mapping[str, str]) -> dict[str, str]:

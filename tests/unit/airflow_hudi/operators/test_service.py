@@ -85,3 +85,24 @@ def test_planned_and_run_by_one_task(
             with pytest.raises(AirflowSkipException):
                 task(mode).execute(context(Store()))
     assert requests(submitted) == []
+
+
+def test_who_runs_a_plan_of_others_says_which_options_were_not_used(
+    golden: Golden, submitted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns, size = (f"hoodie.clustering.plan.strategy.{name}" for name in ("sort.columns", "target.file.max.bytes"))
+    table = golden("9", "cow_basic").table
+
+    def done(mode: str, **options: str) -> Any:
+        task = HudiClusteringOperator(
+            task_id="t", table=str(table), hudi_conn_id=None, engine="local", mode=mode, options=options
+        )
+        return task.execute(context(Store()))
+
+    planned = done("schedule", **{columns: "name"})
+    adopted = done("both", **{columns: "id", size: "1000000", "hoodie.write.lock.client.num_retries": "1"})
+    said = f"clustering {planned['instant']} was planned before, and is run by its plan, not by this task's {columns}"
+    assert (adopted["state"], adopted["already_completed"], adopted["reason"]) == ("completed", False, said)
+    assert capsys.readouterr().out.count(f"[warning  ] {said} ") == 1
+    own = done("both", **{columns: "id"})
+    assert (own["state"], own["reason"]) == ("completed", None)
