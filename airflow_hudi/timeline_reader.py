@@ -144,7 +144,7 @@ class TimelineReader:
             return instant
         time = instant.requested_time
         if time not in self._clusterings:
-            self._clusterings[time] = is_clustering(self.active(), instant)
+            self._clusterings[time] = is_clustering(self.active(), instant, whole=True)
         if not self._clusterings[time]:
             return instant
         action = instant.action if instant.is_completed else Action.CLUSTERING

@@ -229,7 +229,7 @@ def _no_table(storage: Storage, main: str) -> ConfigError:
         )
     return ConfigError(
         f"{storage.uri} is not a Hudi table: the folder does not exist or is empty",
-        path=storage.uri,
+        path=main,
         remedy="check the address of the table",
     )
 

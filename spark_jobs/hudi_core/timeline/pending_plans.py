@@ -32,11 +32,12 @@ def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> Clustering
     return decode_clustering_plan(active.read_requested(instant.requested_time, instant.pending_action), path=path)
 
 
-def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+def is_clustering(active: ActiveTimeline, instant: Instant, *, whole: bool = False) -> bool:
     """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1.
 
     False for a replacecommit without a requested file: it was rolled back or archived since the listing. One whose file
-    is damaged counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan.
+    is damaged counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan. With
+    `whole` it raises CorruptFileError: the file may be half written, and is read again.
     """
     if instant.pending_action != Action.REPLACE_COMMIT:
         return instant.pending_action == Action.CLUSTERING
@@ -45,7 +46,7 @@ def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     except StorageNotFoundError:
         return False
     except CorruptFileError:
-        if instant.state is not State.REQUESTED:
+        if whole or instant.state is not State.REQUESTED:
             raise
         return True
 
