@@ -24,12 +24,14 @@ _OF_MAPPED: Final = "_airflow_from_mapped"
 
 class CheckedArguments(BaseOperatorMeta):
     """The metaclass of operators and sensors whose method `check_arguments` raises ConfigError for literals that mean
-    nothing. Arguments that do not exist are a TypeError, which names the one that may be meant.
+    nothing. Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be
+    meant. A class of a user may take more than its signature names.
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Makes one. The arguments of mapped tasks are checked when they run."""
-        refuse_unknown(cls.__name__, kwargs, _names_of(cls))
+        if cls.__module__.partition(".")[0] == __package__:
+            refuse_unknown(cls.__name__, kwargs, _names_of(cls))
         made = super().__call__(*args, **kwargs)
         if not kwargs.get(_OF_MAPPED):
             made.check_arguments()

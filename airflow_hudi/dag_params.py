@@ -122,12 +122,15 @@ def sort_columns_param() -> Param:
     )
 
 
-def required_text(description: str, variable: str, otherwise: str) -> Param:
+def required_text(description: str, variable: str, otherwise: str, *, is_scheduled: bool) -> Param:
     """A text without which there is nothing to do. Where an environment variable has a template for it, it may be left
-    empty, which means `otherwise`.
+    empty, which means `otherwise`. Airflow refuses a schedule beside a param that is required: without a template, the
+    task of a scheduled run says what it needs.
     """
     if os.environ.get(variable):
         return optional_text(f"{description}; empty: {otherwise}")
+    if is_scheduled:
+        return optional_text(f"{description}; scheduled runs need {variable}")
     return Param("", type="string", minLength=1, description=description)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
@@ -129,10 +129,22 @@ def _refuse_other_names(tables: Sequence[str], policies: TablePolicies) -> None:
 
 
 def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
-    fields = {"pre_execute": _keep_chosen, **given, **({"pool": pool} if pool else {})}
+    fields = {**given, "pre_execute": _keep_chosen_before(given.get("pre_execute")), **({"pool": pool} if pool else {})}
     if not mapped:
         return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **fields)
     return HudiTableServicesOperator.partial(task_id=task_id, **fields).expand(tables=list(tables))
+
+
+def _keep_chosen_before(hook: Callable[[Context], Any] | None) -> Callable[[Context], Any]:
+    """A hook before the task's work that chooses its tables, and then calls the one of `operator_args`."""
+    if hook is None:
+        return _keep_chosen
+
+    def keep_chosen(context: Context) -> None:
+        _keep_chosen(context)
+        hook(context)
+
+    return keep_chosen
 
 
 def _keep_chosen(context: Context) -> None:

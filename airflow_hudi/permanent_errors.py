@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from hudi_core.errors import EXIT_BAD_INPUT, HudiError, StorageError
+from hudi_core.errors import EXIT_BAD_INPUT, FormatError, HudiError, StorageError, UnsupportedError
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +24,12 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether another look at a table, soon, may go well: its storage is overloaded, for instance."""
-    return isinstance(error, StorageError) and not is_permanent(error)
+    """Whether another look at a table, soon, may go well: its storage is overloaded, or a writer is at a file. Of looks
+    it is asked before is_permanent.
+    """
+    if isinstance(error, StorageError):
+        return not is_permanent(error)
+    return isinstance(error, FormatError) and not isinstance(error, UnsupportedError)
 
 
 def in_words(error: BaseException) -> str:

@@ -45,6 +45,7 @@ from airflow_hudi.dag_params import (
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 
 PARTITIONS = "AIRFLOW_HUDI_DELETED_PARTITIONS"
+SCHEDULE = os.environ.get("AIRFLOW_HUDI_DELETION_SCHEDULE")
 
 with DAG(
     dag_id="hudi_delete_partition",
@@ -52,13 +53,16 @@ with DAG(
     schedule=interval_schedule("AIRFLOW_HUDI_DELETION_SCHEDULE"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=runs_at_once(os.environ.get("AIRFLOW_HUDI_DELETION_SCHEDULE")),
+    max_active_runs=runs_at_once(SCHEDULE),
     tags=["hudi", "write"],
     doc_md=__doc__,
     params={
         **table_params(),
         "partitions": required_text(
-            "Partitions to delete, separated by commas", PARTITIONS, "those of the data interval"
+            "Partitions to delete, separated by commas",
+            PARTITIONS,
+            "those of the data interval",
+            is_scheduled=bool(SCHEDULE),
         ),
         "token": optional_text("Name of the work; empty: the data interval, which is done once"),
         "dry_run": dry_run_param(),

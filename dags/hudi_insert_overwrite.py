@@ -26,7 +26,6 @@ the lock that they use is one of them.
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
@@ -40,7 +39,6 @@ from airflow_hudi.dag_params import (
     options_of_run,
     param_or_template,
     required_text,
-    runs_at_once,
     table_params,
     work_params,
     writer_options,
@@ -48,19 +46,25 @@ from airflow_hudi.dag_params import (
 from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 
 SOURCE = "AIRFLOW_HUDI_OVERWRITE_SOURCE"
+SCHEDULE = interval_schedule("AIRFLOW_HUDI_OVERWRITE_SCHEDULE")
 
 with DAG(
     dag_id="hudi_insert_overwrite",
     dag_display_name="Hudi: overwrite partitions",
-    schedule=interval_schedule("AIRFLOW_HUDI_OVERWRITE_SCHEDULE"),
+    schedule=SCHEDULE,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
-    max_active_runs=runs_at_once(os.environ.get("AIRFLOW_HUDI_OVERWRITE_SCHEDULE")),
+    max_active_runs=1,  # of one table in the order of their intervals: the last one that writes wins
     tags=["hudi", "write"],
     doc_md=__doc__,
     params={
         **table_params(),
-        "source": required_text("Parquet file, or a folder of them", SOURCE, "that of the run's data interval"),
+        "source": required_text(
+            "Parquet file, or a folder of them",
+            SOURCE,
+            "that of the run's data interval",
+            is_scheduled=SCHEDULE is not None,
+        ),
         "partitions": optional_text("Partitions to replace, separated by commas; empty: those that rows belong to"),
         "whole_table": Param(False, type="boolean", description="Replace all partitions"),
         "token": optional_text("Name of the work; empty: the data interval, which is written once"),

@@ -39,8 +39,8 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
 
     A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
-    fails is looked at again at the next one, up to condition.MAX_ERRORS times in a row. What no retry can repair fails
-    the task without further ones (permanent_errors.is_permanent).
+    fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to condition.MAX_ERRORS
+    times in a row. What no retry can repair fails the task without further ones (permanent_errors.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -117,6 +117,8 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         except (HudiError, AirflowNotFoundException) as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"skipped, as soft_fail or never_fail says: {error}") from error
+            if may_pass(error):
+                raise
             with fails_for_good(self.log):
                 raise
         if looked.is_done:

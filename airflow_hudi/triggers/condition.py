@@ -27,8 +27,8 @@ class HudiConditionTrigger(BaseTrigger):
 
     A look is one listing, in a thread: the triggerer's event loop never waits for storage. Triggers of one table share
     their looks, and what a look shows is judged only where the timeline has changed (shared_timeline.SharedTimeline).
-    A look that fails for a reason that may pass (an overloaded store) is repeated at the next one, `max_errors` times
-    in a row; every other failure is an event at once.
+    A look that fails for a reason that may pass (an overloaded store, a file that a writer is at) is repeated at the
+    next one, `max_errors` times in a row; every other failure is an event at once.
 
     :param table: the table, as HudiHook.table_uri takes it
     :param condition: condition.condition_json of what is waited for
@@ -92,7 +92,7 @@ class HudiConditionTrigger(BaseTrigger):
             except Exception as error:
                 # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
                 errors += 1
-                if not is_permanent(error):
+                if may_pass(error) or not is_permanent(error):
                     known = isinstance(error, HudiError)
                     self.log.warning("Looking at %s failed: %s", self.table, in_words(error), exc_info=not known)
                 if errors >= self.max_errors or not may_pass(error):
@@ -105,7 +105,8 @@ class HudiConditionTrigger(BaseTrigger):
 
     def _failed(self, error: Exception) -> TriggerEvent:
         said = in_words(error) if isinstance(error, HudiError) else f"{type(error).__name__}: {error}"
-        return _event({"status": "error", "table": self.table, "message": said, "is_permanent": is_permanent(error)})
+        permanent = is_permanent(error) and not may_pass(error)
+        return _event({"status": "error", "table": self.table, "message": said, "is_permanent": permanent})
 
 
 def _check(condition: Condition, look: Look, says: bool) -> tuple[dict[str, Any] | None, str]:

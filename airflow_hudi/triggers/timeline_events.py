@@ -19,7 +19,7 @@ from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
-from hudi_core.errors import ConfigError, FormatError, HudiError, StorageError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConfigError, FormatError, HudiError, StorageError, StorageNotFoundError
 from hudi_core.request.choices import check_choice
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
@@ -119,7 +119,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
                 changed = look.timeline != seen or now - yielded_at >= _UNCHANGED_SECONDS
                 timeline = await table.in_thread(look.reader.named_by_plans, look.timeline) if changed else None
             except Exception as error:
-                if _is_for_a_while(error):
+                if may_pass(error):
                     pause = 0.0
                     log.warning("%s cannot be looked at, and will be in %s s: %s", kwargs["table"], interval, error)
                 else:
@@ -232,8 +232,3 @@ def _metadata(reader: TimelineReader, instant: Instant) -> CommitMetadata | None
             "%s %s of %s is not described: %s", instant.action, instant.requested_time, reader.storage.uri, error
         )
         return None
-
-
-def _is_for_a_while(error: Exception) -> bool:
-    """Whether the next look may go well: storage is overloaded, or a writer is at a file."""
-    return may_pass(error) or (isinstance(error, FormatError) and not isinstance(error, UnsupportedError))

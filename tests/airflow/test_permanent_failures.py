@@ -49,7 +49,7 @@ def test_a_permanent_error_is_a_line_of_its_own_and_no_retry(
     assert set(failed["tasks"].values()) == {"failed"}
     lines = log.splitlines()
     for said in (
-        f"{none} is not a Hudi table: the file is missing: .hoodie/hoodie.properties (check",
+        f"{none} is not a Hudi table: the folder does not exist or is empty: .hoodie/hoodie.properties (check",
         "The conn_id `nowhere` isn't defined",
         "delete_partition needs a partition (name them in `partitions`",
     ):

@@ -164,6 +164,20 @@ def test_an_argument_that_does_not_exist_is_refused_with_the_nearest_one(make: C
         make()
 
 
+class TakesOut(HudiCompactionOperator):
+    """As users write one; what is left over is Airflow's to refuse."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.env_name = kwargs.pop("env_name")
+        super().__init__(**kwargs)
+
+
+def test_a_class_of_a_user_may_take_arguments_that_it_does_not_name() -> None:
+    assert TakesOut(**COMPACT, env_name="test").env_name == "test"
+    with pytest.raises(TypeError, match="optons"):
+        TakesOut(**COMPACT, env_name="test", optons={})
+
+
 @pytest.mark.parametrize("one_task_per_table", [False, True])
 def test_the_arguments_of_a_maintenance_dag_are_checked(one_task_per_table: bool) -> None:
     with pytest.raises(ConfigError, match="did you mean auto"):

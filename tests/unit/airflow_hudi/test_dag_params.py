@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import CronDataIntervalTimetable
+from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.dag_params import interval_schedule, looks_once_where_scheduled, required_text, runs_at_once
@@ -69,8 +69,11 @@ def test_a_scheduled_run_looks_once(table: Path, put: Callable[..., None]) -> No
 
 
 def test_what_an_environment_variable_gives_need_not_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = required_text("Rows", "MY_SOURCE", "those of the day")
+    needed = required_text("Rows", "MY_SOURCE", "those of the day", is_scheduled=False)
     assert (needed.schema["type"], needed.schema["minLength"], needed.description) == ("string", 1, "Rows")
+    scheduled = required_text("Rows", "MY_SOURCE", "those of the day", is_scheduled=True)
+    DAG("d", schedule="@daily", params={"source": scheduled})  # which refuses a param that is required
+    assert scheduled.description == "Rows; scheduled runs need MY_SOURCE"
     monkeypatch.setenv("MY_SOURCE", "s3://b/{{ ds }}")
-    given = required_text("Rows", "MY_SOURCE", "those of the day")
+    given = required_text("Rows", "MY_SOURCE", "those of the day", is_scheduled=True)
     assert (given.schema["type"], given.description) == (["null", "string"], "Rows; empty: those of the day")

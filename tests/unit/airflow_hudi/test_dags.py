@@ -67,8 +67,8 @@ REQUIRED = {
 }
 """What has to be typed."""
 EVENTS = {"hudi_changed_partitions", "hudi_cluster_partition", "hudi_services_on_events"}
-ONE_AT_A_TIME = {*EVENTS, "hudi_drill", "hudi_fleet"}
-"""DAGs whose runs are all of the same tables, or whose events become one run."""
+ONE_AT_A_TIME = {*EVENTS, "hudi_drill", "hudi_fleet", "hudi_insert_overwrite"}
+"""DAGs whose runs are all of the same tables or in the order of their intervals, or whose events become one run."""
 PURPOSES = {
     "events": EVENTS,
     "repair": {"hudi_drill", "hudi_repair"},

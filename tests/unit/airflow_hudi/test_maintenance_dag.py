@@ -89,6 +89,25 @@ def test_a_run_may_be_for_some_of_the_tables(file: str, one_task_per_table: bool
     assert of_task.tables == ["b"], "a mapped task has one, as a text"
 
 
+@pytest.mark.parametrize("one_task_per_table", [False, True])
+def test_what_a_user_wants_called_before_a_task_is_called_after_the_choice(one_task_per_table: bool) -> None:
+    called: list[list[str]] = []
+    dag = hudi_maintenance_dag(
+        "fleet",
+        policy={},
+        tables=["a", "b"],
+        operator_args={"pre_execute": lambda context: called.append(context["task"].tables)},
+        one_task_per_table=one_task_per_table,
+    )
+    task: Any = dag.get_task("services")
+    hook = task.partial_kwargs["pre_execute"] if task.is_mapped else task._pre_execute_hook
+    hook({"params": {"tables": ["b"]}, "task": SimpleNamespace(tables=["a", "b"])})
+    assert called == [["b"]]
+    with pytest.raises(AirflowSkipException, match="for other tables"):
+        hook({"params": {"tables": ["b"]}, "task": SimpleNamespace(tables=["a"])})
+    assert called == [["b"]]
+
+
 def test_a_pool_may_have_any_name() -> None:
     dag = hudi_maintenance_dag("fleet", policy={"pool": "night & day"}, tables=["t"])
     assert {task.task_id: task.pool for task in dag.tasks} == {"services_night___day": "night & day"}

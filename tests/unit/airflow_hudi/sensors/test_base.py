@@ -28,7 +28,7 @@ from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
 from airflow_hudi.sensors.partition import HudiPartitionSensor
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from airflow_hudi.triggers.condition import HudiConditionTrigger
-from hudi_core.errors import CredentialsMissingError, StorageError
+from hudi_core.errors import CorruptFileError, CredentialsMissingError, FormatError, StorageError, UnsupportedError
 from tests.support.counting_storage import CountingStorage
 from tests.support.fake_spark_submit import Store
 
@@ -174,6 +174,31 @@ def test_storage_that_fails_is_looked_at_again(
     with pytest.raises(StorageError, match="slow down"):
         unmet(kind, deferrable=False, poke_interval=0.0, timeout=60).execute({})
     assert len(looks) == 5
+
+
+@every_sensor
+@pytest.mark.parametrize(("error", "looked"), [(CorruptFileError, 5), (UnsupportedError, 1)])
+def test_a_file_that_is_half_there_is_looked_at_again(
+    unmet: Callable[..., BaseHudiSensor],
+    kind: type[BaseHudiSensor],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[FormatError],
+    looked: int,
+) -> None:
+    """A writer may be at it. What this engine refuses by name stays refused."""
+    looks: list[None] = []
+
+    def fail(_: TimelineReader) -> Look:
+        looks.append(None)
+        raise error("no such bytes")
+
+    monkeypatch.setattr(TimelineReader, "look", fail)
+    with pytest.raises(TaskDeferred if looked > 1 else AirflowFailException):
+        unmet(kind).execute({})
+    looks.clear()
+    with pytest.raises(error if looked > 1 else AirflowFailException, match="no such bytes"):
+        unmet(kind, deferrable=False, poke_interval=0.0, timeout=60).execute({})
+    assert len(looks) == looked
 
 
 def test_failures_of_rescheduled_looks_are_counted(

@@ -170,6 +170,20 @@ async def test_failures_that_do_not_pass_end_the_wait(table: Path, monkeypatch: 
     assert len(looks) == 3
 
 
+async def test_a_commit_file_that_is_half_written_is_looked_at_again(table: Path, put: Callable[..., None]) -> None:
+    whole = commit_file({"day=1": 3})
+    name = "20260103000000000.deltacommit"
+    put(name, whole[: len(whole) // 2])
+    waited = PartitionCondition(["day=1"])
+    failed = (await first_event(trigger_on(table, waited, max_errors=2))).payload
+    assert (failed["status"], failed["is_permanent"]) == ("error", False), failed
+    waiting = asyncio.create_task(first_event(trigger_on(table, waited, max_errors=3600)))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    put(name, whole)
+    assert (await waiting).payload["status"] == "success"
+
+
 async def test_a_condition_that_is_none_is_an_event(table: Path) -> None:
     """An error where the trigger is made would end the triggerer."""
     event = await first_event(trigger_on(table, condition={"kind": "instant", "action": "clean", "state": "done"}))
