@@ -251,7 +251,7 @@ def test_a_driver_in_the_cluster_tells_its_own_exit_code(
         "exit_code": 3,
     }
     code, job = in_cluster(spark, 1, busy)
-    assert (code, job.failure) == (3, "ConflictError: busy")
+    assert (code, job.failure) == (3, "busy")
     code, job = in_cluster(spark, 1, None)
     assert (code, job.result, job.failure) == (1, None, None)
 
