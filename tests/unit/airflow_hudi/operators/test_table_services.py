@@ -168,7 +168,7 @@ def test_what_was_done_beside_the_task_is_kept_though_spark_is_not_there(
     found = run["ti"].pushed["return_value"]
     assert (found["done"], found["failed"]) == (1, 1)
     kept = json.loads(run["task_state_store"].values["hudi_results"])
-    assert [(item["table"], item["exit_code"]) for item in kept] == [(str(gone), 1), (str(whole), 0)]
+    assert [(item["table"], item["exit_code"]) for item in kept] == [(str(gone), 2), (str(whole), 0)]
 
 
 def test_a_dropped_table_takes_no_result_of_a_driver_in_the_cluster(
