@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -232,6 +233,15 @@ def test_what_tells_the_changes_is_damaged(golden: Golden, version: str, what: s
     check(golden(version, "cdc_cow").table, CHANGE_DAMAGES[what], CHANGES)
 
 
+def _without_totals(document: dict[str, Any]) -> dict[str, Any]:
+    """Without what a commit wrote, which `timeline` does not know of a damaged file: it says so on stderr."""
+    totals = dict.fromkeys(("operation", "rows", "bytes"))
+    return {
+        name: [{**item, **totals} for item in value] if name == "instants" else value
+        for name, value in document.items()
+    }
+
+
 @versions
 @pytest.mark.parametrize("case", ["clustering_requested_mor", "restored_then_written"])
 def test_every_file_of_the_timeline_cut_in_half_is_named_or_not_needed(golden: Golden, version: str, case: str) -> None:
@@ -247,7 +257,7 @@ def test_every_file_of_the_timeline_cut_in_half_is_named_or_not_needed(golden: G
             if done.code:
                 refused(done, path.name)
             else:
-                assert done.document == document
+                assert _without_totals(done.document) == _without_totals(document)
         path.write_bytes(content)
     assert outcomes >= {(READ, 0), (READ, 2), (INCREMENTAL, 2), (ARCHIVED, 0)}
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
+from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.query.context import ReadContext
-from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import COMMIT_ACTIONS, KNOWN_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
 
-_READERS: Final = 16
-"""Commit files that are read at once: the work is waiting for storage."""
 _NAMED: Final = 5
 """Instants that a message names at most."""
 
@@ -31,44 +27,6 @@ class ShownInstant:
     plan: dict[str, Any] | None
     metadata: dict[str, Any] | None
     savepoint: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CommitTotals:
-    """What a completed commit wrote: its operation (None where not recorded), rows written and deleted, and bytes."""
-
-    operation: str | None
-    rows: int
-    bytes: int
-
-    @staticmethod
-    def of(commit: CommitMetadata) -> CommitTotals:
-        """The sums of the commit's write stats."""
-        stats = list(commit.write_stats())
-        rows = sum(stat.num_writes + stat.num_deletes for stat in stats)
-        return CommitTotals(commit.operation_type, rows, sum(stat.total_write_bytes for stat in stats))
-
-
-def commit_totals(
-    context: ReadContext, active: Collection[Instant], archived: Collection[Instant] = ()
-) -> dict[Instant, CommitTotals]:
-    """What each completed commit of the timeline and of its archive wrote.
-
-    A commit is missing whose file is gone or damaged. It costs one read for each active commit, several at once.
-    """
-
-    def read(instant: Instant) -> CommitMetadata | None:
-        try:
-            return context.active.read_commit(instant)
-        except (FormatError, StorageNotFoundError):
-            return None  # `doctor` names it, and the other instants are shown
-
-    commits = [item for item in active if item.is_completed and item.action in COMMIT_ACTIONS]
-    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="commits") as pool:
-        contents = [*zip(commits, pool.map(read, commits), strict=True)]
-    if archived:
-        contents += context.history().commits(archived)
-    return {instant: CommitTotals.of(commit) for instant, commit in contents if commit is not None}
 
 
 def show_instant(context: ReadContext, instant: str, action: str | None = None) -> ShownInstant:

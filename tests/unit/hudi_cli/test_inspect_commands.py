@@ -122,7 +122,7 @@ def test_show_decodes_plan_and_metadata_of_a_completed_one(golden: Golden) -> No
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_the_timeline_tells_what_commits_wrote(golden: Golden, version: str) -> None:
+def test_the_timeline_tells_what_commits_wrote(golden: Golden, caplog: pytest.LogCaptureFixture, version: str) -> None:
     """Of the active timeline and of the archive; a damaged file hides no other instant."""
     table = golden(version, "archived_timeline_mor").table
     rows = hudictl("timeline", table, "--json", "--archived").document["instants"]
@@ -139,6 +139,7 @@ def test_the_timeline_tells_what_commits_wrote(golden: Golden, version: str) -> 
     damaged = hudictl("timeline", table, "--json").document["instants"]
     assert [row["rows"] is None for row in damaged].count(True) > [row["rows"] is None for row in active].count(True)
     assert len(damaged) == len(active)
+    assert f"what {newest['action']} {newest['requested_time']} wrote is unknown" in caplog.text
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
