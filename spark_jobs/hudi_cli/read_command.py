@@ -83,9 +83,7 @@ def read(
     before and after. A printed table has no _hoodie_* columns unless --columns names nothing else.
     """
     if (file is None) == (limit is None):
-        raise ConfigError(
-            "read needs either --output or --limit", remedy="give --output FILE, or --limit N to print rows"
-        )
+        raise click.UsageError("give either --output FILE to write, or --limit N to print", click.get_current_context())
     table = target.open((*option, f"{STRICT.name}=true") if strict else option)
     destination = None if file is None else _destination(file, target.table)
     result = table.read(query, _names(columns), metadata, where=where, **given)

@@ -65,7 +65,7 @@ def test_read_wants_a_file_or_a_limit(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "cow_basic").table
     for more in ((), ("--limit", "1", "--output", tmp_path / "f.parquet")):
         done = hudictl("read", table, *more, "--json")
-        assert (done.code, "--limit" in done.error["remedy"]) == (2, True)
+        assert (done.code, "--limit" in done.error["message"]) == (2, True)
 
 
 @pytest.mark.parametrize("columns", ["", "name,", "name,name", "no_such_column"])
