@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +17,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.request.parse import VERBS
 from hudi_core.request.results import RunResult
 from hudi_core.table import HudiTable
+from tests.golden import make_column_case
 from tests.golden.make_column_case import row
 from tests.support.golden_data import unpacked_once
 
@@ -149,3 +151,33 @@ def test_the_tables_of_users(reported: Reported, version: str) -> None:
         **{"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"},
     )
     assert {item["Id"]: item["name"] for item in read(base)} == REPORTED
+
+
+SPELLED = {"upper": str.upper, "lower": str.lower}
+
+
+@pytest.mark.parametrize("spell", SPELLED)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_source_in_another_case_is_written_under_the_names_of_the_table(
+    table: Tables, tmp_path: Path, version: str, spell: str
+) -> None:
+    """Columns of keys, partitions and ordering, and nested fields; where rows of one key are combined, too."""
+    given = make_column_case.rows(["b1", "b2"], "n", SPELLED[spell])
+    given = given.rename_columns([SPELLED[spell](name) for name in given.column_names])
+    given = pa.concat_tables([given, given])
+    pq.write_table(given, tmp_path / "rows.parquet")
+    expected = [row(key, "n", str.lower) for key in ("b1", "b2")]
+    for base, kept in ((table(f"mor_v{version}"), SNAPSHOT[:2]), (table(f"cow_v{version}"), COW_SNAPSHOT[:2])):
+        columns = HudiTable.open(str(base)).read().schema.names
+        request = VERBS["insert_overwrite"](
+            str(base),
+            source=str(tmp_path / "rows.parquet"),
+            options={**QUICK, "hoodie.combine.before.insert": "true"},
+        )
+        done = HudiTable.open(str(base)).run(request, LocalEngine(1))
+        assert done.exit_code == 0, done
+        assert read(base) == kept + expected
+        assert HudiTable.open(str(base)).read().schema.names == columns
+        assert read(base, where="box.inner = 2 and name = 'nb2'") == expected[1:]
+        newest = max(base.glob("q/*.parquet"), key=lambda path: path.name.rsplit("_", 1)[1])
+        assert {*pq.read_schema(newest).names} >= {"Id", "Part", "Ts", *NEW_NAMES}

@@ -35,6 +35,7 @@ from hudi_core.metadata_table.services.table_services import roll_back_failed
 from hudi_core.metadata_table.statistics_columns import statistics_columns
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.model.column_names import spelled
 from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable
 from hudi_core.services.metadata.initialization import Snapshot, check_spelling, indexed_table
@@ -127,6 +128,7 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
                 remedy=f"drop the index column_stats, and create it again with {STATISTICS_COLUMNS.name}, which all "
                 "writers and readers then need",
             )
+        columns = spelled(columns, definition.source_fields)
         kept = tuple(name for name in definition.source_fields if name not in columns)
         dropped = tuple(name for name in definition.source_fields if name in columns)
         _check_drop(current, columns, kept)

@@ -38,6 +38,7 @@ from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, l
 from hudi_core.filegroup.write.partition_times import TimeFormat
 from hudi_core.filegroup.write.sql_partitions import SqlTimes
 from hudi_core.metadata_table.partition_type import is_secondary_index
+from hudi_core.model.column_names import spelled
 from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
@@ -109,8 +110,8 @@ def _check_indexed(context: TableContext, timeline: Timeline, rows: SourceRows) 
     for name, definition in indexed_table(context, timeline).definitions.items():
         if not is_secondary_index(name):
             continue
-        for column in {*definition.source_fields} & {*old.names}:
-            if old.field(column).type != new.field(column).type:
+        for column in spelled(definition.source_fields, old.names):
+            if column in old.names and old.field(column).type != new.field(column).type:
                 raise ConfigError(
                     f"the column {column!r} is {new.field(column).type} in the source and {old.field(column).type} in "
                     f"the table, and the index {name} holds its values",

@@ -20,7 +20,7 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import OPERATION
-from hudi_core.services.overwrite.source_types import fits, with_instants
+from hudi_core.services.overwrite.source_types import fits, named_as, with_instants
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WIDER: Final[Mapping[pa.DataType, Mapping[pa.DataType, str]]] = {
@@ -51,25 +51,24 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     not stored. New columns come last, are nullable, and of the types in which Spark reads them, as a writer of Hudi
     stores them: a commit with others would stop writers.
 
-    Raises ConfigError for a new column with a name, its own or within it, that is none in Avro or is another one's but
-    for upper and lower case, and for that of Flink's change logs; UnsupportedError for one of a type that Avro, Spark
-    or this table's Hudi has not, and for more columns than a schema may have.
+    Raises ConfigError for a new column with a name, its own or within it, that is none in Avro, and for that of Flink's
+    change logs; UnsupportedError for one of a type that Avro, Spark or this table's Hudi has not, and for more columns
+    than a schema may have.
     """
     path = file.path
     known = {field.name: field.type for field in arrow_schema(table, path=path)}
-    taken = {name.lower(): name for name in (*passed, *known)}
     added, widened, wider = [], [], {}
-    for field in with_instants(file):
+    for field in named_as([*known, *passed], with_instants(file)):
         if field.name in passed:
             continue
         if field.name not in known:
-            if field.name == OPERATION:
+            if field.name.lower() == OPERATION:
                 raise ConfigError(
                     f"the source has the column {OPERATION}, by which rows of a change log are marked as deleted",
                     path=path,
                     remedy="leave the column out, and the rows that it deletes",
                 )
-            _check_name(field.name, field.name, taken, path)
+            _check_name(field.name, field.name, path)
             _check_type(field.type, field.name, version, path)
             added.append(spark_field(field).with_nullable(True))
             continue
@@ -84,32 +83,21 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     return Evolution(schema, tuple(field.name for field in added), tuple(widened))
 
 
-def _check_name(name: str, column: str, taken: dict[str, str], path: str) -> None:
-    """`column` is the name with those of the structs around it, and `taken` has those beside it by their small letters,
-    to which it is added.
-    """
-    alike = taken.get(name.lower())
-    if alike is not None:
-        raise ConfigError(
-            f"the columns {alike!r} and {column!r} have one name for Spark, which ignores upper and lower case",
-            path=path,
-            remedy="rename one in the source",
-        )
+def _check_name(name: str, column: str, path: str) -> None:
+    """`column` is the name with those of the structs around it."""
     if _NAME.fullmatch(name) is None:
         raise ConfigError(
             f"the table has no column {column!r}, and {name!r} can be no name in its schema",
             path=path,
             remedy="rename it in the source to letters, digits and _",
         )
-    taken[name.lower()] = column
 
 
 def _check_type(kind: pa.DataType, column: str, version: int, path: str) -> None:
     """The names and types within a type; `column` as in _check_name."""
     if pa.types.is_struct(kind):
-        taken: dict[str, str] = {}
         for inner in (kind.field(at) for at in range(kind.num_fields)):
-            _check_name(inner.name, f"{column}.{inner.name}", taken, path)
+            _check_name(inner.name, f"{column}.{inner.name}", path)
             _check_type(inner.type, f"{column}.{inner.name}", version, path)
     elif pa.types.is_map(kind):
         _check_type(kind.item_type, f"{column}.value", version, path)

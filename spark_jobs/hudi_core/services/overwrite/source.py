@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import PARTITION_METADATA, check_partitions
 from hudi_core.services.overwrite.schema_evolution import evolve
-from hudi_core.services.overwrite.source_types import NO_COLUMN, check_types
+from hudi_core.services.overwrite.source_types import NO_COLUMN, check_names, check_types, named_as
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import local_path
 from hudi_core.storage.registry import scheme_of
@@ -84,9 +83,9 @@ class SourceRows:
         """With those that are dropped, of the types that the table's schema has, else Spark where it reads the file:
         numbers of partition paths go by them.
         """
-        named = self.named_columns
+        named, given = self.named_columns, named_as(self.dropped, file.schema)
         dropped = [
-            named.field(name) if name in named.names else spark_field(file.schema.field(name)) for name in self.dropped
+            named.field(name) if name in named.names else spark_field(given.field(name)) for name in self.dropped
         ]
         return pa.schema([*self.columns, *dropped])
 
@@ -207,7 +206,7 @@ def find_source(
 
 def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRows:
     """The rows with the schema that the table, of this version, has behind them, by the source's first file. Errors as
-    evolve, ConfigError for two columns of one name, and CorruptFileError.
+    evolve and check_names, and CorruptFileError.
     """
     with _opened(rows, first) as file:
         found = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped}, version)
@@ -259,10 +258,11 @@ def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
         # Meta columns of another table's rows are written anew, as HoodieSparkSqlWriter does.
         named = rows.named_columns
         passed = {*META_FIELDS, *rows.dropped} - {*named.names}
-        check_types([field for field in file.schema if field.name not in passed], named, file)
+        given = named_as([*named.names, *passed], file.schema)
+        check_types([field for field in given if field.name not in passed], named, file)
         # By rows without it all would go to the partition of nulls.
         needed = (*rows.keys.partition_fields, *rows.dropped)
-        absent = next((name for name in needed if name not in file.schema.names), None)
+        absent = next((name for name in needed if name not in given.names), None)
         if absent is not None:
             raise ConfigError(
                 f"the source has no column {absent!r}, by which the table is partitioned",
@@ -279,11 +279,7 @@ def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
     path = f"{rows.uri}/{part.name}"
     try:
         with storage.open_input(part.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
-            twice = next((name for name, count in Counter(file.schema.names).items() if count > 1), None)
-            if twice is not None:
-                raise ConfigError(
-                    f"the file has two columns {twice!r}", path=path, remedy="rename one of them in the source"
-                )
+            check_names(file.schema, path=path)
             yield file
     except CorruptFileError as error:
         raise CorruptFileError(error.message, path=error.path, remedy=_DAMAGED) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.errors import ConfigError
+from hudi_core.model.column_names import spelled
 
 _INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}
 _FLOATS: Final = {pa.float32(): 4, pa.float64(): 8}
@@ -23,12 +24,48 @@ _VECTOR: Final = (
 )
 
 
+def check_names(fields: Iterable[pa.Field], *, path: str, around: str = "") -> None:
+    """Raises ConfigError naming `path` for two columns, or fields of a struct, that have one name; `around` are the
+    names of the structs around them.
+    """
+    taken: dict[str, str] = {}
+    for field in fields:
+        name = f"{around}{field.name}"
+        if field.name.lower() in taken:
+            raise ConfigError(
+                f"the columns {taken[field.name.lower()]!r} and {name!r} have one name for Spark, which ignores upper "
+                "and lower case",
+                path=path,
+                remedy="rename one of them in the source",
+            )
+        taken[field.name.lower()] = name
+        _check_within(field.type, path, name)
+
+
+def _check_within(kind: pa.DataType, path: str, name: str) -> None:
+    if pa.types.is_struct(kind):
+        check_names((kind.field(at) for at in range(kind.num_fields)), path=path, around=f"{name}.")
+    elif pa.types.is_map(kind):
+        _check_within(kind.key_type, path, f"{name}.key")
+        _check_within(kind.item_type, path, f"{name}.value")
+    elif pa.types.is_nested(kind) and kind.num_fields == 1:
+        _check_within(kind.value_type, path, f"{name}.element")
+
+
+def named_as(known: Sequence[str], given: pa.Schema) -> pa.Schema:
+    """The columns of a source under the names that `known` has for them, which may be in another case. Fields within
+    them are found in any case, too (fits, arrow_conform).
+    """
+    names = spelled(given.names, known)
+    return pa.schema([field.with_name(name) for field, name in zip(given, names, strict=True)])
+
+
 def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFile) -> None:
     """Raises ConfigError naming the file and the column: one that the table lacks, one that is required and missing, or
     one of a type that the table's does not hold.
     """
     names = {field.name for field in given}
-    instants = with_instants(file)
+    instants = named_as(table.names, with_instants(file))
     for field in given:
         if field.name not in table.names:
             raise ConfigError(
@@ -79,8 +116,9 @@ def fits(given: pa.DataType, table: pa.DataType) -> bool:
 
 def _nested_fits(given: pa.DataType, table: pa.DataType) -> bool:
     if pa.types.is_struct(given) and pa.types.is_struct(table):
-        inner = {given.field(at).name: given.field(at).type for at in range(given.num_fields)}
         expected = [table.field(at) for at in range(table.num_fields)]
+        columns = named_as([field.name for field in expected], pa.schema(list(given)))
+        inner = dict(zip(columns.names, columns.types, strict=True))
         return inner.keys() <= {field.name for field in expected} and all(
             fits(inner[field.name], field.type) if field.name in inner else field.nullable for field in expected
         )

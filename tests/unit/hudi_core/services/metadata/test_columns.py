@@ -145,7 +145,7 @@ def test_added_columns_are_as_if_the_index_was_initialized_with_them(golden: Gol
 def test_a_dropped_column_costs_its_definition_and_comes_back_without_a_read(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     before, fields, names = statistics(table), indexed(table), table.metadata_timeline.names()
-    done = drop_columns(context(table), ["qty", "not indexed"], OWNER)
+    done = drop_columns(context(table), ["QTY", "not indexed"], OWNER)
     assert done == ("qty",)
     assert indexed(table) == (left := tuple(name for name in fields if name != "qty"))
     assert table.metadata_timeline.names() == names

@@ -197,11 +197,28 @@ def test_a_damaged_file_is_named(table: Path, tmp_path: Path) -> None:
         assert str(damaged.value.remedy).startswith("give a whole Parquet file")
 
 
-@pytest.mark.parametrize("column", ["id", "new"])
+TWICE: dict[str, Callable[[pa.DataType], pa.DataType]] = {
+    "c": lambda kind: kind,
+    "c.s": lambda kind: pa.struct([("s", kind)]),
+    "c.element": pa.list_,
+    "c.element.value": lambda kind: pa.large_list(pa.map_(pa.string(), kind)),
+    "c.key": lambda kind: pa.map_(kind, pa.int32()),
+}
+
+
+@pytest.mark.parametrize("column", ["id", "ID", "new", "NEW", *TWICE])
 def test_two_columns_of_one_name_are_refused(table: Path, tmp_path: Path, column: str) -> None:
-    rows = own_rows(table, read_rows(table)).append_column("new", pa.nulls(read_rows(table).num_rows, pa.int32()))
-    rows = rows.append_column(column, rows.column(column))
-    match = f"part-0.parquet: the file has two columns '{column}' .rename one of them in the source"
+    """Spark reads no table with two that are one to it."""
+    rows = own_rows(table, read_rows(table))
+    nothing = pa.nulls(rows.num_rows, pa.int32())
+    first, second = column.lower(), column
+    if column in TWICE:
+        first, second = f"{column}.a", f"{column}.A"
+        kind = TWICE[column](pa.struct([("a", pa.int32()), ("A", pa.int32())]))
+        rows = rows.append_column("c", pa.nulls(rows.num_rows, kind))
+    else:
+        rows = rows.append_column("new", nothing).append_column(column, nothing)
+    match = f"part-0.parquet: the columns '{first}' and '{second}' have one name.*rename one of them in the source"
     refused(table, rows, tmp_path, ConfigError, match)
 
 
