@@ -35,7 +35,11 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [
             {
                 "integration-name": INTEGRATION,
-                "python-modules": ["airflow_hudi.triggers.condition", "airflow_hudi.triggers.timeline_events"],
+                "python-modules": [
+                    "airflow_hudi.triggers.condition",
+                    "airflow_hudi.triggers.source",
+                    "airflow_hudi.triggers.timeline_events",
+                ],
             }
         ],
         "asset-uris": [

@@ -3,7 +3,8 @@
 The partitions that the rows belong to are replaced, or those that are named, or with `whole_table` all. The commit
 records the interval, so a run that is cleared, or an interval that is backfilled twice, writes nothing more; another
 `token` writes it again. `airflow backfill create` makes a run for each interval, and runs that meet wait for each
-other. With `dry_run` the result says what would be replaced.
+other. A source that is not there yet is waited for `wait_minutes`, in the triggerer; where the folder has a file such
+as `_SUCCESS` when it is whole, name it as `marker`. With `dry_run` the result says what would be replaced.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -15,6 +16,8 @@ Variables:
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 | source | AIRFLOW_HUDI_OVERWRITE_SOURCE | - |
 | partitions | AIRFLOW_HUDI_OVERWRITE_PARTITIONS | - |
+| wait_minutes | AIRFLOW_HUDI_OVERWRITE_WAIT_MINUTES | - |
+| marker | AIRFLOW_HUDI_OVERWRITE_MARKER | - |
 | whole_table, token, dry_run | - | - |
 
 AIRFLOW_HUDI_OVERWRITE_SOURCE and AIRFLOW_HUDI_OVERWRITE_PARTITIONS are templates that each run fills in, such as
@@ -26,6 +29,7 @@ the lock that they use is one of them.
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
@@ -65,6 +69,17 @@ with DAG(
             "that of the run's data interval",
             is_scheduled=SCHEDULE is not None,
         ),
+        "wait_minutes": Param(
+            int(os.environ.get("AIRFLOW_HUDI_OVERWRITE_WAIT_MINUTES") or 0),
+            type="integer",
+            minimum=0,
+            description="Minutes to wait for a source that is not there yet",
+        ),
+        "marker": optional_text(
+            "File in the source's folder that is there when all others are, such as _SUCCESS; "
+            "empty: the first Parquet file ends the wait",
+            os.environ.get("AIRFLOW_HUDI_OVERWRITE_MARKER"),
+        ),
         "partitions": optional_text("Partitions to replace, separated by commas; empty: those that rows belong to"),
         "whole_table": Param(False, type="boolean", description="Replace all partitions"),
         "token": optional_text("Name of the work; empty: the data interval, which is written once"),
@@ -75,6 +90,9 @@ with DAG(
     HudiInsertOverwriteOperator(
         task_id="overwrite",
         source=param_or_template("source", SOURCE),
+        wait_for_source="{{ params.wait_minutes }}m",
+        source_marker="{{ params.marker or '' }}",
+        source_poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 60),
         partitions=param_or_template("partitions", "AIRFLOW_HUDI_OVERWRITE_PARTITIONS"),
         whole_table="{{ params.whole_table }}",
         token="{{ params.token or '' }}",

@@ -152,6 +152,12 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Does the work; see the class."""
+        return self.serve_and_report(context)
+
+    def serve_and_report(self, context: Context) -> dict[str, Any]:
+        """As `execute`, also for a task that was deferred before: outside of a task's beginning, Airflow warns of calls
+        of `execute`.
+        """
         with fails_for_good(self.log):
             result = self.serve(self.reader(), context)
         if result.get(DRY_RUN):

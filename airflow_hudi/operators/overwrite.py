@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import timezone
+from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralTimeout
+
+from airflow_hudi.addresses import is_absolute
 from airflow_hudi.arguments import is_literal
+from airflow_hudi.conditions.condition import seconds_in
+from airflow_hudi.exceptions import HudiJobKilled
 from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN, flag, partitions_in
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
+from airflow_hudi.permanent_errors import fails_for_good
+from airflow_hudi.sources import AwaitedSource
 from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers.source import HudiSourceTrigger
+from airflow_hudi.triggers.wait import found_in
+from hudi_core.errors import ConfigError
 from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.timeline.actions.overwrite import TOKEN_KEY
+from hudi_core.timeline.instant import Action
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -81,7 +95,7 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Overwrites; see the class."""
-        token = self.token or self._token_of(context)
+        token = self.token_of(context)
         fields = {"partitions": partitions_in(self.partitions), "token": token, **self.request_fields(reader, context)}
         if self.is_dry_run:
             return {"token": token, **self.preview(reader, self.overwrite_request({**fields, DRY_RUN: True}))}
@@ -93,13 +107,15 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         self.log.info("%s: %s", self.action, result)
         return result
 
-    def _token_of(self, context: Context) -> str:
-        """The token of the task's work: the same in each try, and in each run of the same data interval or partition.
+    def token_of(self, context: Context) -> str:
+        """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition.
 
         A partition is what its date says: keys may leave out the hour. A run that events of assets started is other
         work each time, for the event says that there are new rows. So is a run by hand, by TriggerDagRunOperator or to
         materialize an asset: the interval that Airflow gives it is the last one that is over, whatever `ds` is.
         """
+        if self.token:
+            return self.token
         ti, run = context["ti"], context.get("dag_run")
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
         if run is not None and run.run_type not in _OF_SCHEDULE:
@@ -137,6 +153,13 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     :param dataframe_args: keyword arguments of the function; it gets numbers, True and False as texts
         (templated)
     :param whole_table: all partitions are replaced; a value that is rendered may be `true` or `false` (templated)
+    :param wait_for_source: how long to wait for a `source` that is not there yet: seconds, a timedelta, or a text such
+        as `30m` or `2h`; 0: it must be there. The task fails without further retries when the wait is over (templated)
+    :param source_marker: the file of the source's folder that is there when all others are, such as `_SUCCESS`: what is
+        waited for; without it the first file is enough (templated)
+    :param source_poll_interval: seconds between two looks at the source
+    :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
+        is True
     """
 
     action = "insert_overwrite"
@@ -146,6 +169,8 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         "dataframe",
         "dataframe_args",
         "whole_table",
+        "wait_for_source",
+        "source_marker",
         *BaseHudiOverwriteOperator.template_fields,
     )
 
@@ -157,6 +182,10 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         dataframe: str = "",
         dataframe_args: Mapping[str, str | float] | None = None,
         whole_table: bool | str = False,
+        wait_for_source: float | str | timedelta = 0,
+        source_marker: str = "",
+        source_poll_interval: float = 60.0,
+        deferrable: bool = conf.getboolean("hudi", "default_deferrable", fallback=True),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -165,12 +194,89 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         self.source = source
         self.query = query
         self.whole_table = whole_table
+        self.wait_for_source = wait_for_source
+        self.source_marker = source_marker
+        self.source_poll_interval = source_poll_interval
+        self.deferrable = deferrable
+
+    def check_arguments(self) -> None:
+        """See BaseHudiOverwriteOperator."""
+        super().check_arguments()
+        if is_literal(self.wait_for_source, self.source) and self.has_work:
+            self._check_wait()
 
     @property
     def has_work(self) -> bool:
         """See BaseHudiOverwriteOperator."""
         given = (self.source, self.query, self.dataframe)
         return any(given) and is_literal(*given, self.dataframe_args, self.whole_table)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Waits for the source where it is not there yet, then overwrites."""
+        with fails_for_good(self.log):
+            self._wait(context)
+        return self.serve_and_report(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Where the task resumes after its trigger fired. Raises as wait.found_in."""
+        found_in(event, self.source, self.log)
+        self.log.info("%s is there", self.source)
+        return self.serve_and_report(context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """See BaseOperator; a wait in the triggerer that took too long is named."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralTimeout as error:
+            raise self._timed_out() from error
+
+    def _wait(self, context: Context) -> None:
+        """Returns when the source is there, or need not be. Raises TaskDeferred, or where it waits here
+        AirflowSensorTimeout.
+        """
+        seconds = self._check_wait()
+        if not seconds or self._awaited.is_there() or self._is_done(context):
+            return
+        self.log.info("%s is not there yet; this task waits for it for up to %d s", self.source, seconds)
+        if self.deferrable:
+            trigger = HudiSourceTrigger(
+                source=self.source,
+                marker=self.source_marker,
+                hudi_conn_id=self.hudi_conn_id or None,
+                poll_interval=self.source_poll_interval,
+            )
+            self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=seconds))
+        end = time.monotonic() + seconds
+        while not self._awaited.is_there():
+            if time.monotonic() >= end:
+                raise self._timed_out()
+            time.sleep(min(self.source_poll_interval, max(0.0, end - time.monotonic())))
+            if self._killed:
+                raise HudiJobKilled("stopped while waiting for its source")
+
+    def _is_done(self, context: Context) -> bool:
+        """Whether a commit on the timeline has the token: the job then says so, and needs no source."""
+        token, look = self.token_of(context), self.reader().look()
+        commits = look.timeline.completed().of_actions(Action.REPLACE_COMMIT)
+        found = (look.read_commit(item) for item in reversed(commits.instants))
+        return any(commit is not None and commit.extra_metadata.get(TOKEN_KEY) == token for commit in found)
+
+    def _check_wait(self) -> int:
+        """The seconds of the wait; 0 for none. Raises ConfigError."""
+        seconds = seconds_in(self.wait_for_source or 0)
+        if seconds and not is_absolute(self.source):
+            raise ConfigError(
+                "wait_for_source is of a source, by its absolute path or URI",
+                remedy="give one, or put a sensor before the task",
+            )
+        return seconds
+
+    @property
+    def _awaited(self) -> AwaitedSource:
+        return AwaitedSource(self.source, self.source_marker, self.hudi_conn_id or None)
+
+    def _timed_out(self) -> AirflowSensorTimeout:
+        return AirflowSensorTimeout(self._awaited.late(self._check_wait()))
 
     def lineage_sources(self) -> tuple[str | None, str | None]:
         """See BaseHudiOperator."""

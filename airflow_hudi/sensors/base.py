@@ -8,22 +8,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import (
-    AirflowFailException,
-    AirflowNotFoundException,
-    AirflowSensorTimeout,
-    AirflowSkipException,
-)
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
 
 from airflow_hudi import look_metrics
 from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.conditions.condition import Condition, condition_json
-from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.permanent_errors import fails_for_good, in_words, may_pass
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.condition import MAX_ERRORS, HudiConditionTrigger
+from airflow_hudi.triggers.condition import HudiConditionTrigger
+from airflow_hudi.triggers.wait import MAX_ERRORS, found_in
 from hudi_core.errors import HudiError
 from hudi_core.request.secrets import refuse_secret_address
 
@@ -39,7 +34,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
 
     A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
-    fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to condition.MAX_ERRORS
+    fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to wait.MAX_ERRORS
     times in a row. What no retry can repair fails the task without further ones (permanent_errors.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
@@ -139,16 +134,8 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             raise self._timed_out() from error
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error, and
-        AirflowFailException for one that no retry repairs.
-        """
-        if event.get("status") != "success":
-            said = str(event.get("message", "the trigger fired without saying why"))
-            if event.get("is_permanent"):
-                self.log.error("%s", said)
-                raise AirflowFailException(said)
-            raise HudiSensorFailed(said, path=self.table)
-        return self._result({name: value for name, value in event.items() if name != "status"})
+        """Where the task resumes after its trigger fired. Raises as wait.found_in."""
+        return self._result(found_in(event, self.table, self.log))
 
     def _timed_out(self) -> AirflowSensorTimeout:
         return AirflowSensorTimeout(f"{self.table} has shown {self.condition().unmet()} for {self.timeout:.0f} s")

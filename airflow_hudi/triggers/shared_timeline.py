@@ -89,12 +89,8 @@ class SharedTimeline:
         return await asyncio.shield(looking)
 
     def in_thread(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Runs `work` in a thread of the table's place, with the context of the caller, to which log lines go."""
-        pool = _POOLS.get(self.place)
-        if pool is None:
-            pool = _POOLS[self.place] = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
-        run = contextvars.copy_context().run
-        return asyncio.get_running_loop().run_in_executor(pool, partial(run, work, *arguments))
+        """As in_thread_of, for the table."""
+        return _in_thread(self.place, work, *arguments)
 
     def until_next(self, interval: float) -> float:
         """The seconds from now until the next look of a trigger with that interval."""
@@ -115,6 +111,19 @@ class SharedTimeline:
         except BaseException:
             self._reader = None
             raise
+
+
+def in_thread_of(address: str, hudi_conn_id: str | None, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    """Runs `work` in a thread of the address's place, with the context of the caller, to which log lines go."""
+    return _in_thread(_place_of(address, hudi_conn_id), work, *arguments)
+
+
+def _in_thread(place: str, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    pool = _POOLS.get(place)
+    if pool is None:
+        pool = _POOLS[place] = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
+    run = contextvars.copy_context().run
+    return asyncio.get_running_loop().run_in_executor(pool, partial(run, work, *arguments))
 
 
 def _place_of(table: str, hudi_conn_id: str | None) -> str:

@@ -149,6 +149,27 @@ def test_a_partition_is_overwritten_and_another_deleted(
     assert places(read_rows(table)) == places(expected)
 
 
+def test_a_late_source_is_waited_for(golden: Golden, airflow_environment: dict[str, str], tmp_path: Path) -> None:
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    partition = min(rows.column("_hoodie_partition_path").to_pylist())
+    kept = within(rows, partition).slice(0, 3)
+    late = tmp_path / "late" / "source"
+    conf = {"source": str(late), "wait_minutes": 5, "engine": "local"}
+
+    (written,), output = run_dag(
+        environment_for(airflow_environment, table),
+        "hudi_insert_overwrite",
+        [conf],
+        when={f"{late} is not there yet": lambda: put_source(own_rows(table, kept), late.parent)},
+    )
+
+    assert written["state"] == "success", output[-8000:]
+    assert f"{late} is there" in output
+    assert (written["xcom"]["overwrite"]["records"], written["xcom"]["overwrite"]["engine"]) == (3, "local")
+    assert places(read_rows(table)) == places(pa.concat_tables([kept, within(rows, partition, outside=True)]))
+
+
 @pytest.mark.soak
 def test_nothing_to_maintain_is_a_reason(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "mor_basic").table

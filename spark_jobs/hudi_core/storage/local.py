@@ -44,6 +44,14 @@ def is_file_uri(address: str) -> bool:
     return address[:5].lower() == "file:"
 
 
+def followed(address: str) -> str:
+    """The address; where it is a local path and a symbolic link, the path that the link leads to."""
+    if address.startswith("/") or is_file_uri(address) or "://" not in address:
+        path = local_path(address)
+        return os.path.realpath(path) if os.path.islink(path) else address
+    return address
+
+
 def local_path(uri: str) -> str:
     """The absolute path of a plain path or a `file:` URI, whose percent escapes are decoded; `#` and `?` are characters
     of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, for a path that no file system can

@@ -25,7 +25,8 @@ for number, path in enumerate(sys.argv[1:]):
     dag = module.dag
     heavy = [name for name in ("pyarrow", "pyspark") if name in sys.modules]
     upstream = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
-    intervals = [task.poke_interval for task in dag.tasks if getattr(task, "deferrable", False)]
+    waits = [task for task in dag.tasks if getattr(task, "deferrable", False)]
+    intervals = [getattr(task, "poke_interval", None) or task.source_poll_interval for task in waits]
     try:
         dag.params.validate()
         valid = True
@@ -108,6 +109,8 @@ CHANGES = {
     "hudi_insert_overwrite": [
         {"source": "s3://b/rows", "whole_table": True},
         {"source": "s3://b/rows", "whole_table": "all"},
+        {"source": "s3://b/rows", "wait_minutes": 90, "marker": "_SUCCESS"},
+        {"source": "s3://b/rows", "wait_minutes": -1},
         {"whole_table": True},
     ],
     "hudi_delete_partition": [
@@ -124,7 +127,7 @@ ACCEPTED = {
     "hudi_clustering": [True, False, False],
     "hudi_table_maintenance": [True, False, True],
     "hudi_log_compaction": [True, False, False],
-    "hudi_insert_overwrite": [True, False, False],
+    "hudi_insert_overwrite": [True, False, True, False, False],
     "hudi_delete_partition": [True, False, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
@@ -204,7 +207,7 @@ def test_tasks_that_events_start_are_tried_again(parsed: dict[str, list[Any]]) -
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
     heavy, runs, upstream, _, intervals, _, params, *_ = parsed[name]
     assert (heavy, runs, upstream) == ([], 1 if name in ONE_AT_A_TIME else 1000, UPSTREAM[name])
-    assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
+    assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean", "hudi_insert_overwrite") else [])
     if name == "hudi_tables":
         assert params["tables"] == "s3://b/t, s3://b/u"
     elif name not in ("hudi_fleet", "hudi_changed_partitions"):

@@ -5,7 +5,6 @@ partition before anything is written.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,8 +29,7 @@ from hudi_core.model.partition import PARTITION_METADATA, check_partitions
 from hudi_core.services.overwrite.schema_evolution import evolve
 from hudi_core.services.overwrite.source_types import NO_COLUMN, check_names, check_types, named_as
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.storage.local import local_path
-from hudi_core.storage.registry import scheme_of
+from hudi_core.storage.local import followed
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, TaskAttempt
@@ -157,8 +155,7 @@ def find_source(
     Raises StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files,
     of a Hudi table, or without any, UnsupportedError for one with folders: values in their names would be lost.
     """
-    if scheme_of(address) == "file" and os.path.islink(local_path(address)):
-        address = os.path.realpath(local_path(address))
+    address = followed(address)
     folder, _, name = address.rstrip("/").rpartition("/")
     if name and (folder or "/" not in address):
         try:

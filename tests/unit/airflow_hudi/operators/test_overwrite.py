@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -10,15 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 from airflow.utils.types import DagRunType
 
-from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled, HudiSensorFailed
 from airflow_hudi.operators.overwrite import (
     BaseHudiOverwriteOperator,
     HudiDeletePartitionOperator,
     HudiInsertOverwriteOperator,
 )
+from hudi_core.errors import ConfigError
 from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
@@ -131,7 +133,7 @@ def test_a_run_that_no_schedule_started_is_work_of_its_own(golden: Golden, parti
 
     def token(run_type: DagRunType) -> str:
         run = SimpleNamespace(partition_date=partition, run_type=run_type)
-        return write._token_of({**of_interval(), "dag_run": run})
+        return write.token_of({**of_interval(), "dag_run": run})
 
     others = {kind: token(kind) for kind in DagRunType}
     of_schedule = {others.pop(DagRunType.SCHEDULED), others.pop(DagRunType.BACKFILL_JOB)}
@@ -147,7 +149,7 @@ def test_a_partition_of_the_schedule_is_the_name_of_the_work(golden: Golden) -> 
     def token(date: datetime | None = START, run_type: str = "backfill", **changes: Any) -> str:
         run = {**of_interval(**changes), "data_interval_start": None, "data_interval_end": None}
         run["dag_run"] = SimpleNamespace(partition_date=date, run_type=run_type)
-        return write._token_of(run)
+        return write.token_of(run)
 
     assert token() == token(run_id="backfill__1") == "airflow:maintenance/compact@2026-02-01T00:00:00+00:00"
     assert token(START.astimezone(timezone(timedelta(hours=2))), "scheduled") == token()
@@ -255,3 +257,71 @@ def test_bad_input_is_not_retried(
     with pytest.raises(AirflowFailException, match=message):
         made(operator, table, **arguments, **RENDERED).execute(of_interval())
     assert replaced(table) == []
+
+
+def waiting(table: Path, late: Path, **arguments: Any) -> Any:
+    given = {"source": str(late), "wait_for_source": "2h", "source_poll_interval": 0.05, **arguments}
+    return made(HudiInsertOverwriteOperator, table, **given)
+
+
+def test_a_late_source_is_waited_for_in_the_triggerer(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "mor_basic").table
+    write = waiting(table, tmp_path / "source")
+    with pytest.raises(TaskDeferred) as deferred:
+        write.execute(of_interval())
+    assert deferred.value.timeout == timedelta(hours=2)
+    assert deferred.value.trigger.serialize()[1] == {
+        "source": f"{tmp_path}/source",
+        "marker": "",
+        "hudi_conn_id": None,
+        "poll_interval": 0.05,
+        "max_errors": 5,
+    }
+    assert requests(submitted) == []
+    _, expected, _ = halved(table, tmp_path)
+    event = {"status": "success", "source": f"{tmp_path}/source"}
+    resumed = waiting(table, tmp_path / "source")
+    done = resumed.resume_execution(deferred.value.method_name, {"event": event}, of_interval())
+    assert (done["repeated"], done["partitions"]) == (False, 1)
+    assert places(read_rows(table)) == places(expected)
+    (tmp_path / "source").rename(tmp_path / "gone")
+    assert write.execute(of_interval(try_number=3))["repeated"], "what is written needs no source"
+    (tmp_path / "gone").rename(tmp_path / "source")
+    assert not write.execute(of_interval(START + DAY))["repeated"], "no wait where the source is there"
+
+
+def test_a_source_that_does_not_come_is_named_with_the_wait(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    with pytest.raises(AirflowSensorTimeout) as late:
+        waiting(table, tmp_path / "rows").resume_execution("__fail__", {"error": "Trigger timeout"}, of_interval())
+    assert str(late.value) == (f"the source {tmp_path}/rows has not arrived: no Parquet file after a wait of 7200 s")
+    here = waiting(table, tmp_path / "rows", wait_for_source=1, source_marker="_SUCCESS", deferrable=False)
+    with pytest.raises(AirflowSensorTimeout, match="has not arrived: no _SUCCESS in it after a wait of 1 s"):
+        here.execute(of_interval())
+    for permanent, kind in ((False, HudiSensorFailed), (True, AirflowFailException)):
+        failed = {"event": {"status": "error", "message": "no bucket", "is_permanent": permanent}}
+        with pytest.raises(kind, match="no bucket"):
+            waiting(table, tmp_path / "rows").resume_execution("execute_complete", failed, of_interval())
+    assert requests(submitted) == []
+
+
+def test_a_wait_in_the_worker_goes_on_or_is_stopped(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    source, *_ = halved(table, tmp_path / "late")
+    write = waiting(table, tmp_path / "rows", deferrable=False)
+    timer = threading.Timer(0.3, source.rename, [tmp_path / "rows"])
+    timer.start()
+    assert write.execute(of_interval())["repeated"] is False
+    stopped = waiting(table, tmp_path / "other", deferrable=False)
+    timer = threading.Timer(0.3, stopped.on_kill)
+    timer.start()
+    with pytest.raises(HudiJobKilled):
+        stopped.execute(of_interval(START + DAY))
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"source": "rows"}, {"source": "", "query": "select 1"}, {"wait_for_source": "soon"}]
+)
+def test_only_an_address_can_be_waited_for(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        waiting(tmp_path, tmp_path / "rows", **arguments)

@@ -16,7 +16,7 @@ from airflow_hudi.conditions.instant import InstantCondition
 from airflow_hudi.conditions.partitions import PartitionCondition
 from airflow_hudi.conditions.writes import CommitCondition
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers import condition
+from airflow_hudi.triggers import wait
 from airflow_hudi.triggers.condition import HudiConditionTrigger
 from hudi_core.errors import StorageError
 from hudi_core.storage.base import FileInfo
@@ -91,7 +91,7 @@ async def test_fires_once_the_instant_appears(table: Path, put: Callable[..., No
 async def test_a_wait_says_for_what_and_who_is_at_work(
     table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(condition, "_SAID_EVERY", 0.5)
+    monkeypatch.setattr(wait, "_SAID_EVERY", 0.5)
     put(PLANNED)
     waiting = asyncio.create_task(first_event(trigger_on(table, InstantCondition("compaction", "completed"))))
     await asyncio.sleep(0.9)

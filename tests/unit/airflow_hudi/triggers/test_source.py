@@ -1,0 +1,83 @@
+"""Waits for the rows of an overwrite."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.triggers.base import TriggerEvent
+
+from airflow_hudi.sources import AwaitedSource
+from airflow_hudi.triggers.source import HudiSourceTrigger
+from hudi_core.errors import StorageError
+from hudi_core.storage.local import LocalStorage
+
+
+async def first_event(source: Path, **arguments: Any) -> TriggerEvent:
+    trigger = HudiSourceTrigger(source=str(source), hudi_conn_id=None, poll_interval=0.01, **arguments)
+    return await asyncio.wait_for(anext(trigger.run()), timeout=20)
+
+
+def test_serialize_is_complete() -> None:
+    given = {"source": "s3://b/rows", "marker": "_SUCCESS", "hudi_conn_id": None, "poll_interval": 7.0, "max_errors": 2}
+    path, arguments = HudiSourceTrigger(**given).serialize()
+    assert path == "airflow_hudi.triggers.source.HudiSourceTrigger"
+    assert arguments == given
+
+
+def test_what_counts_as_a_source_that_is_there(tmp_path: Path) -> None:
+    def there(address: Path, marker: str = "") -> bool:
+        return AwaitedSource(f"{address}/" if marker else str(address), marker, None).is_there()
+
+    folder, link = tmp_path / "rows", tmp_path / "link"
+    link.symlink_to(folder / "a.parquet")
+    assert not there(folder)
+    (folder / "_temporary").mkdir(parents=True)
+    (folder / "_temporary" / "a.parquet").touch()
+    (folder / "_SUCCESS").touch()
+    (folder / ".a.crc").touch()
+    assert not there(folder), "files that an overwrite does not read"
+    assert not there(folder / "a.parquet")
+    assert not there(link)
+    (folder / "a.parquet").touch()
+    assert there(folder)
+    assert there(folder / "a.parquet")
+    assert there(link)
+    assert there(folder, "_SUCCESS")
+    assert not there(folder, "_DONE")
+
+
+async def test_fires_once_the_source_is_there(tmp_path: Path) -> None:
+    waiting = asyncio.create_task(first_event(tmp_path / "rows", marker="_SUCCESS"))
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "a.parquet").touch()
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    (tmp_path / "rows" / "_SUCCESS").touch()
+    assert (await waiting).payload == {"status": "success", "source": str(tmp_path / "rows")}
+
+
+async def test_storage_that_fails_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+
+    def down(self: LocalStorage, folder: str) -> list[str]:
+        looks.append(self.uri)
+        raise StorageError("slow down")
+
+    monkeypatch.setattr(LocalStorage, "list_names", down)
+    event = await first_event(tmp_path / "rows", max_errors=3)
+    assert event.payload == {
+        "status": "error",
+        "source": str(tmp_path / "rows"),
+        "message": "slow down",
+        "is_permanent": False,
+    }
+    assert looks == [str(tmp_path / "rows")] * 3
+
+
+async def test_what_no_wait_can_mend_is_an_event_at_once(tmp_path: Path) -> None:
+    trigger = HudiSourceTrigger(source="s3://b/rows", hudi_conn_id="nowhere", poll_interval=0.01)
+    event = await asyncio.wait_for(anext(trigger.run()), timeout=20)
+    assert (event.payload["status"], event.payload["is_permanent"]) == ("error", True)
