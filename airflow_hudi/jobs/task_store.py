@@ -33,7 +33,7 @@ class TaskStore:
     @property
     def after(self) -> str | None:
         """The mark that was made before a try of this task planned an instant: one planned since may be its work
-        (conditions.instant.mark_before_planning).
+        (conditions.instant.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
         """
         return self._get(_AFTER)
 

@@ -26,11 +26,11 @@ from airflow_hudi.results import (
     seconds_of,
 )
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.config.options import of_plans
+from hudi_core.config.options import planned_before
 from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
 from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending, planned_before
+from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
 from hudi_core.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
 
     def _unused(self, known: Instant | None) -> str | None:
         """What is said, here and in the XCom, where the task would plan with options, and takes a plan of others."""
-        unused = of_plans(self.service, self.options or ()) if self.mode == "both" else ()
-        if known is None or not unused:
+        if known is None or self.mode != "both":
             return None
-        said = planned_before(self.service, known.requested_time, unused)
-        self.log.warning("%s", said)
+        said = planned_before(self.service, known.requested_time, self.options or ())
+        if said is not None:
+            self.log.warning("%s", said)
         return said
 
     def _schedule(

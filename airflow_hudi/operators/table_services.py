@@ -158,8 +158,11 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
         check_choice("mode", self.mode, _MODES)
-        now = datetime.now(timezone.utc)
-        fields = {**self.request_fields(reader, context), "starts_until": self._starts_until(now)}
+        now, store = datetime.now(timezone.utc), self.store(context)
+        began = store.after or str(int(1000 * now.timestamp()))
+        store.plan_after(began)
+        ends = self._starts_until(now)
+        fields = {**self.request_fields(reader, context), "starts_until": ends, "began_ms": int(began)}
         if self.policy:
             return self._requests_by_policy(fields, now)
         services = self._services()

@@ -108,6 +108,7 @@ def run(
         raise ConfigError("--instant excludes --all-pending and --schedule", remedy="give one of them")
     if given["instant"] is not None and len(targets) > 1:
         raise ConfigError("--instant is of one table", remedy="name one table, or leave the instant out")
+    given["began_ms"] = int(1000 * time.time())
     requests = tuple(RunRequest(**given, **target.request_fields(option)) for target in targets)
     with Runner(output, engine, master, parse_pairs(spark_conf, option="--spark-conf"), dry_run=dry_run) as runner:
         if len(requests) > 1:

@@ -72,14 +72,17 @@ _OTHERS = frozenset(
 """Options of Hudi that this release has no use for, with names as one that it has."""
 
 
-def of_plans(service: str, options: Iterable[str]) -> list[str]:
-    """Those names of options that only the planning of a clustering or compaction reads: a run of a plan that was made
-    before takes what the plan says. The size of a clustering's files is not among them: a run takes it first.
+def planned_before(service: str, instant: str, options: Iterable[str]) -> str | None:
+    """What is said by a run that would plan with `options`, and takes a plan that was made before: it follows the plan.
+    None where there are no options that only the planning of a clustering or compaction reads. The size of a
+    clustering's files is none of them: a run takes it first.
     """
     prefix = _PLANS.get(service)
     if prefix is None:
-        return []
-    return [name for name in options if name in _NAMES and name.startswith(prefix) and name != TARGET_FILE_BYTES.name]
+        return None
+    unused = [name for name in options if name in _NAMES and name.startswith(prefix) and name != TARGET_FILE_BYTES.name]
+    said = f"{service} {instant} was planned before, and is run by its plan, not by this run's {', '.join(unused)}"
+    return said if unused else None
 
 
 def misspelt(options: Mapping[str, str]) -> dict[str, str]:

@@ -103,7 +103,8 @@ class RunRequest(Request):
     After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch, nor when
     the instants of the run have written `max_bytes`; plans are cut so that they are done by then, with `all_pending`
     several, and to the bytes that are left. With `when` one is planned where one of these conditions holds
-    (request/conditions.py).
+    (request/conditions.py). `began_ms`, in milliseconds since the epoch, is when the work began that this is part of:
+    the result names options that a plan of before does not follow.
     """
 
     verb = "run"
@@ -114,6 +115,7 @@ class RunRequest(Request):
     max_minutes: int | None = None
     starts_until: int | None = None
     max_bytes: int | None = None
+    began_ms: int | None = None
     when: Mapping[str, str] = field(default_factory=dict)
 
     def _check(self) -> None:

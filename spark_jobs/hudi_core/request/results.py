@@ -32,16 +32,21 @@ class InstantResult:
     """How many were passed over; they hold no row of a completed commit, unless that was allowed."""
     already_completed: bool = False
     """Whether another run had completed it, so that this one did nothing."""
+    reason: str | None = None
+    """Of a plan that was made before this run: which of its options are not used."""
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error,
-        `corrupt_log_blocks` only when there were some, and `already_completed` only when it is true.
+        `corrupt_log_blocks` only when there were some, `already_completed` only when it is true, and `reason` only when
+        there is one.
         """
         value = asdict(self)
         if not self.corrupt_log_blocks:
             del value["corrupt_log_blocks"]
         if not self.already_completed:
             del value["already_completed"]
+        if self.reason is None:
+            del value["reason"]
         if self.error is None:
             del value["error"], value["exit_code"]
         return value

@@ -7,7 +7,6 @@ Standard library only, and the implementations are named, not imported: Airflow 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -90,11 +89,6 @@ def next_step(*, is_pending: bool, schedule: bool) -> Step:
     if is_pending:
         return Step.RUN
     return Step.PLAN if schedule else Step.NOTHING
-
-
-def planned_before(service: str, instant: str, unused: Sequence[str]) -> str:
-    """What a task says that would plan with the options `unused`, and takes a pending plan."""
-    return f"{service} {instant} was planned before, and is run by its plan, not by this task's {', '.join(unused)}"
 
 
 def nothing_pending(service: str, table: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from hudi_core.config.options import planned_before
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, ConflictError, HudiError
 from hudi_core.request.requests import RunRequest
@@ -24,6 +25,7 @@ from hudi_core.services.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.policy.conditions import always_planned, answer
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.timeline.instant import State
+from hudi_core.timeline.instant_time import of_epoch_millis
 from hudi_core.transaction.interruption import is_stopped
 from hudi_core.transaction.owner import Owner
 
@@ -192,12 +194,12 @@ class ServiceRunner:
         if not work.instants:
             return RunResult((), work.reason)
         if not request.all_pending:
-            return RunResult((self._run_one(service, work.instants[0]),))
-        return _result(self._run_all(service, work.instants, limits))
+            return RunResult((self._by_plan(request, self._run_one(service, work.instants[0])),))
+        return _result([self._by_plan(request, item) for item in self._run_all(service, work.instants, limits)])
 
     def _run_and_plan(self, service: InstantService, limits: Limits, request: RunRequest) -> RunResult:
         pending = service.pending(self._context, self._context.active.load())
-        results = self._run_all(service, pending, limits)
+        results = [self._by_plan(request, item) for item in self._run_all(service, pending, limits)]
         while not any(result.exit_code for result in results) and not limits.are_reached(results):
             cut = limits.cut(self._context, results)
             planned = plan_due(cut, service, self._owner, request.when, dry_run=False)
@@ -232,6 +234,17 @@ class ServiceRunner:
 
     def _run_one(self, service: InstantService, instant: str) -> InstantResult:
         return service.run(self._context, instant, self._engine, self._owner, self._progress_of(instant))
+
+    def _by_plan(self, request: RunRequest, result: InstantResult) -> InstantResult:
+        """The result of a pending instant, with the options that were not used where others planned it."""
+        if not request.schedule or request.began_ms is None or result.already_completed or result.error is not None:
+            return result
+        if result.instant >= of_epoch_millis(request.began_ms, self._context.zone):
+            return result
+        said = planned_before(request.service, result.instant, request.options)
+        if said is not None:
+            log.warning("%s", said)
+        return replace(result, reason=said)
 
     def _progress_of(self, name: str) -> UnitProgress | None:
         return None if self._progress is None else partial(self._progress, name)

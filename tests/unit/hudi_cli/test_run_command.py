@@ -46,6 +46,24 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
         assert_same_rows(read_parquet(target), read_parquet(case.expected / f"after_{query}.parquet"))
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("every", [(), ("--all-pending",)])
+def test_a_run_of_a_plan_of_others_says_which_options_it_does_not_use(
+    golden: Golden, caplog: pytest.LogCaptureFixture, version: str, every: tuple[str, ...]
+) -> None:
+    table = golden(version, "mor_basic").table
+    columns = "hoodie.clustering.plan.strategy.sort.columns"
+    planned = hudictl("schedule", "clustering", table, "--option", f"{columns}=name", "--json").document["instant"]
+    command = ("run", "clustering", table, "--schedule", *every, "--engine", "local", "--option", f"{columns}=id")
+    adopted, own = hudictl(*command, "--json"), hudictl(*command, "--json")
+    said = f"clustering {planned} was planned before, and is run by its plan, not by this run's {columns}"
+    first, *more = adopted.document["instants"]
+    assert (first["instant"], first["state"], first["reason"]) == (planned, "completed", said)
+    assert [line for line in caplog.messages if "was planned before" in line] == [said]
+    assert not [item for item in [*more, *own.document["instants"]] if "reason" in item]
+    assert own.document["instants"] or every
+
+
 def test_a_budget_of_bytes_makes_several_instants(golden: Golden) -> None:
     table = golden("9", "mor_basic").table
     due, budget = ("--option", "hoodie.compact.inline.max.delta.commits=1"), ("--max-bytes", "1")

@@ -101,7 +101,7 @@ def test_who_runs_a_plan_of_others_says_which_options_were_not_used(
 
     planned = done("schedule", **{columns: "name"})
     adopted = done("both", **{columns: "id", size: "1000000", "hoodie.write.lock.client.num_retries": "1"})
-    said = f"clustering {planned['instant']} was planned before, and is run by its plan, not by this task's {columns}"
+    said = f"clustering {planned['instant']} was planned before, and is run by its plan, not by this run's {columns}"
     assert (adopted["state"], adopted["already_completed"], adopted["reason"]) == ("completed", False, said)
     assert capsys.readouterr().out.count(f"[warning  ] {said} ") == 1
     own = done("both", **{columns: "id"})

@@ -20,8 +20,9 @@ from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.batch import BatchRequest, parse_job
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job
 from tests.support.golden_data import GoldenCase
@@ -124,6 +125,23 @@ def test_compactions_and_clusterings_are_planned_and_run_in_one_task(golden: Gol
         assert_same_rows(read_rows(table), before)
     with pytest.raises(AirflowSkipException, match="none of 2 tables has work"):
         operator_on(merge, copy, **given).execute(context())
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto", "local"])
+def test_who_runs_a_plan_of_others_says_which_options_were_not_used(
+    golden: Golden, submitted: Path, engine: str
+) -> None:
+    """A plan of the task itself is none, also where another process runs it."""
+    columns = "hoodie.clustering.plan.strategy.sort.columns"
+    table, other = golden("9", "cow_basic").table, golden("8", "cow_basic").table
+    request = ScheduleRequest(str(table), service="clustering", options={columns: "name"})
+    planned = (HudiTable.open(str(table)).run(request, LocalEngine(1)).document or {})["instant"]
+    options = {columns: "id", "airflow_hudi.engine.local.max.units": "1"}
+    result = operator_on(table, other, services="clustering", engine=engine, options=options).execute(context())
+    said = f"clustering {planned} was planned before, and is run by its plan, not by this run's {columns}"
+    instants = {item["table"]: [done.get("reason") for done in item["instants"]] for item in result["results"]}
+    assert instants[str(table)][0] == said
+    assert {*instants[str(table)][1:], *instants[str(other)]} == {None}
 
 
 def test_one_tables_failure_stops_no_other_and_fails_the_task(golden: Golden, submitted: Path) -> None:

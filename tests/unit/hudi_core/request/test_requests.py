@@ -28,7 +28,17 @@ from hudi_core.request.requests import (
 from hudi_core.storage.probe import FOLDER
 
 OWN_FIELDS = {
-    "run": {"service", "instant", "all_pending", "schedule", "max_minutes", "starts_until", "max_bytes", "when"},
+    "run": {
+        "service",
+        "instant",
+        "all_pending",
+        "schedule",
+        "max_minutes",
+        "starts_until",
+        "max_bytes",
+        "began_ms",
+        "when",
+    },
     "schedule": {"service", "dry_run"},
     "rollback": {"instant", "dry_run", "unless_completed"},
     "restore": {"instant", "dry_run"},
