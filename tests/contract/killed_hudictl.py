@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from hudi_core.storage.registry import open_storage
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.hudictl_runner import hudictl
 
+BEFORE = "before "
 _SECONDS = 120
 
 
@@ -52,9 +54,10 @@ def changes_of(arguments: Sequence[str]) -> int:
     return plan.counted
 
 
-def run_killed(arguments: Sequence[str], kill_at: int) -> bool:
+def run_killed(arguments: Sequence[str], kill_at: int | str) -> bool:
     """Runs the command in another process until that change is done, and the process with it; False when it ended well
-    before.
+    before. The change is given by its number, or as the first to a path that matches a pattern: BEFORE it is killed
+    before that one.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -65,8 +68,18 @@ def run_killed(arguments: Sequence[str], kill_at: int) -> bool:
     return process.exitcode != 0
 
 
-def _run(arguments: list[str], kill_at: int) -> None:
-    with under(FaultPlan(kill_at=kill_at, timing="after", counts=MUTATIONS, error=_die)):
+def _run(arguments: list[str], kill_at: int | str) -> None:
+    if isinstance(kill_at, int):
+        plan = FaultPlan(kill_at=kill_at, timing="after", counts=MUTATIONS, error=_die)
+    else:
+        pattern = re.compile(kill_at.removeprefix(BEFORE))
+        plan = FaultPlan(
+            when=lambda operation: pattern.fullmatch(operation.path) is not None,
+            timing="before" if kill_at.startswith(BEFORE) else "after",
+            counts=MUTATIONS,
+            error=_die,
+        )
+    with under(plan):
         done = hudictl(*arguments)
     sys.exit(done.code)
 

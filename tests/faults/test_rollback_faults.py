@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
-from hudi_core.errors import ConflictError, StorageError
+from hudi_core.errors import StorageError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
@@ -163,20 +163,8 @@ def assert_readable_by_both_listings(path: Path) -> None:
     assert_nothing_forgotten(path)
 
 
-def again(path: Path, act: Act, owner: Owner, plan: FaultPlan | None = None) -> None:
-    """A rollback of a completed commit that died before it was inflight looks like one that was planned for a write
-    which completed since: its plan is dropped, and the next try makes another.
-    """
-    try:
-        run(path, act, owner, plan)
-    except ConflictError as error:
-        if "completed after its rollback" not in str(error):
-            raise
-        run(path, act, owner, plan)
-
-
 def assert_ends_alike(path: Path, subject: Subject, owner: Owner) -> None:
-    again(path, subject.act, owner)
+    run(path, subject.act, owner)
     found = state_of(path, subject.known, subject.instants)
     for name, value in subject.end.items():
         assert found[name] == value, name
@@ -251,7 +239,7 @@ def test_killed_three_times(subject: Subject, tmp_path: Path) -> None:
         path = Path(shutil.copytree(subject.source, tmp_path / f"killed-{number}"))
         for step in range(3):
             try:
-                again(path, subject.act, dead_process(), FaultPlan(kill_at=number + 2 * step, counts=MUTATIONS))
+                run(path, subject.act, dead_process(), FaultPlan(kill_at=number + 2 * step, counts=MUTATIONS))
             except InjectedCrash:
                 continue
         assert_ends_alike(path, subject, Owner.current("another process"))

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from hudi_core.errors import ConflictError
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.fully_indexed_tables import SUBJECTS, VERSIONS, Subject, assert_true, end_of
@@ -56,14 +55,7 @@ class Killed:
         return Path(shutil.copytree(self.source, target, symlinks=True))
 
     def run(self, table: Path, owner: Owner, plan: FaultPlan | None = None) -> None:
-        """A rollback of a completed commit that died before it was inflight is planned again at the next try."""
-        act = self.subject.act(self.instant)
-        try:
-            perform(table, act, owner, plan, self.subject.options)
-        except ConflictError as error:
-            if "completed after its rollback" not in str(error):
-                raise
-            perform(table, act, owner, plan, self.subject.options)
+        perform(table, self.subject.act(self.instant), owner, plan, self.subject.options)
 
 
 def undisturbed(name: str, version: str, case: str, scratch: Path) -> Killed:
