@@ -50,7 +50,7 @@ class Column:
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
     """A constant, typed, so that 1, 1.0 and true differ.
 
@@ -63,8 +63,16 @@ class Literal:
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and math.isnan(self.value):
-            # Python compares the members of equal trees by identity first, so one NaN makes trees with NaN equal.
             object.__setattr__(self, "value", math.nan)
+
+    def __eq__(self, other: object) -> bool:
+        """Tuples compare their items by identity first, so that one NaN equals itself; dataclasses of Python 3.13 do
+        not.
+        """
+        return isinstance(other, Literal) and (self.kind, self.value) == (other.kind, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.value))
 
     @staticmethod
     def of(value: Value) -> Literal:
