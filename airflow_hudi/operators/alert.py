@@ -11,11 +11,10 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.look_metrics import is_measured
+from airflow_hudi.look_metrics import LookMetrics, is_measured
 from airflow_hudi.operators.base import XCOM, names_in
 from airflow_hudi.permanent_errors import fails_for_good, is_permanent
 from airflow_hudi.policies import read_policies, tables_of
-from airflow_hudi.reports import metrics
 from airflow_hudi.results import pending_named
 from hudi_core.errors import HudiError
 from hudi_core.timeline.pending_age import age_shown, pending_longer_than
@@ -79,7 +78,7 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
                     continue
                 look = hook.timeline(table).look()
                 if measured:
-                    metrics.report_table(hook, look)
+                    LookMetrics(hook).report(look)
                 late = [] if most is None else [*pending_longer_than(look.timeline, most, look.at, look.zone)]
             except HudiError as error:
                 errors[table] = error

@@ -20,7 +20,7 @@ from airflow_hudi.jobs.run_until_completed import Patience
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
-from airflow_hudi.look_metrics import is_measured
+from airflow_hudi.look_metrics import LookMetrics, is_measured
 from airflow_hudi.permanent_errors import fails_for_good
 from airflow_hudi.reports import lineage, metrics
 from airflow_hudi.reports.asset_events import describe_events
@@ -177,7 +177,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         describe_events(self.outlets, context.get("outlet_events"), self.works, look_of)
         for table in self.tables_of_work if is_measured() else ():
             try:
-                metrics.report_table(self.hook, look_of(self.hook.table_uri(table)))
+                LookMetrics(self.hook).report(look_of(self.hook.table_uri(table)))
             except HudiError:
                 self.log.warning("The work is done, and the metrics of %s are not complete", table, exc_info=True)
 

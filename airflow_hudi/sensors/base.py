@@ -60,6 +60,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         self.deferrable = deferrable
         self._condition: Condition | None = None
         self._reader: TimelineReader | None = None
+        self._metrics: look_metrics.LookMetrics | None = None
         self._errors = 0
 
     def check_arguments(self) -> None:
@@ -77,13 +78,19 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         """One look at the table. Raises HudiError where another one does not help."""
         if self._condition is None:
             self._condition = self.condition()
-        # Each poke that is rescheduled is another process.
-        store = TaskStore(context.get("task_state_store") if self.reschedule and not self.deferrable else None)
+        is_new_process = self.reschedule and not self.deferrable
+        store = TaskStore(context.get("task_state_store") if is_new_process else None)
         try:
             if self._reader is None:
-                self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self._condition.action)
+                hook = HudiHook(self.hudi_conn_id or None)
+                self._reader = hook.timeline(self.table, self._condition.action)
+                self._metrics = look_metrics.LookMetrics(hook)
             look = self._reader.look()
-            look_metrics.report_look(look)
+            if is_new_process or self._metrics is None:
+                # It does not know what the timeline was like before.
+                look_metrics.report_age(look)
+            else:
+                self._metrics.report(look)
             found = self._condition.check(look)
         except HudiError as error:
             self._reader = None

@@ -53,6 +53,7 @@ class SharedTimeline:
         self.place = _place_of(table, hudi_conn_id)
         """Whose threads look at the table."""
         self._reader: TimelineReader | None = None
+        self._metrics: look_metrics.LookMetrics | None = None
         self._looking: asyncio.Future[Look] | None = None
         self._warned = False
         """Whether it was said that this look takes its time."""
@@ -103,10 +104,12 @@ class SharedTimeline:
         self._looked_at = time.monotonic()
         try:
             if self._reader is None:
-                self._reader = HudiHook(self._hudi_conn_id).timeline(self._table, self._action)
+                hook = HudiHook(self._hudi_conn_id)
+                self._reader, self._metrics = hook.timeline(self._table, self._action), look_metrics.LookMetrics(hook)
                 look_metrics.start_in_triggerer()
             look = self._reader.look()
-            look_metrics.report_look(look)
+            if self._metrics is not None:
+                self._metrics.report(look)
             return look
         except BaseException:
             self._reader = None

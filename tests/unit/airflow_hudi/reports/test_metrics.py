@@ -82,7 +82,7 @@ def test_a_task_reports_its_table(
 ) -> None:
     table = golden("9", "mor_compaction_requested").table
     real_job(monkeypatch)
-    metrics.report_table(HudiHook(None), HudiHook(None).timeline(str(table)).look())
+    look_metrics.LookMetrics(HudiHook(None)).report(HudiHook(None).timeline(str(table)).look())
     before = server.received()
     of_table = frozenset({f"table={table}"})
     assert int(before[("airflow.hudi.pending_age", of_table)].removesuffix("|g")) > 3600
@@ -110,41 +110,68 @@ def test_who_lost_a_race_sends_no_work(
 def test_a_write_that_the_metadata_table_lacks_makes_it_lag(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     reader = HudiHook(None).timeline(str(table))
-    recorded = HudiHook(None).timeline(f"{table}/{metrics.METADATA_TABLE}")
-    assert metrics.metadata_lag(reader.look(), recorded.load()) == 0
+    recorded = HudiHook(None).timeline(f"{table}/{look_metrics.METADATA_TABLE}")
+    assert look_metrics.metadata_lag(reader.look(), recorded.load()) == 0
     (gone,) = forget(Table(table), 1)
-    lag = metrics.metadata_lag(reader.look(), recorded.load())
+    lag = look_metrics.metadata_lag(reader.look(), recorded.load())
     (newest,) = [item for item in reader.load() if item.requested_time == gone]
     completed = reader.look().completed_at(newest)
     age = datetime.now(timezone.utc) - datetime.strptime(completed[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
     assert abs(timedelta(seconds=lag) - age) < timedelta(days=1)
 
 
-async def test_sensors_and_triggers_report_each_look(
-    golden: Golden, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also in the triggerer, where Airflow sets up no metrics of the SDK. Nothing is listed for it."""
-    table = str(golden("9", "mor_compaction_requested").table)
-    look, looks = TimelineReader.look, []
-    monkeypatch.setattr(TimelineReader, "look", lambda reader: looks.append(reader) or look(reader))
-    name = ("airflow.hudi.pending_age", frozenset({f"table={table}"}))
-    sensor = HudiNoPendingSensor(task_id="t", table=table, hudi_conn_id=None)
-    assert not sensor.poke({}).is_done
-    assert int(server.received()[name].removesuffix("|g")) > 3600
+def of_triggerer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow sets up no metrics of the SDK there."""
     with monkeypatch.context() as unmeasured:
         unmeasured.setenv("AIRFLOW__METRICS__STATSD_ON", "False")
         stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)
     look_metrics.start_in_triggerer.cache_clear()
     monkeypatch.setenv("AIRFLOW__METRICS__LEGACY_NAMES_ON", "False")
-    await SharedTimeline.of(table, None).look(60)
-    assert int(server.received()[name].removesuffix("|g")) > 3600
-    assert len(looks) == 2
+
+
+async def test_sensors_and_triggers_report_their_looks(
+    golden: Golden, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lag of the metadata table, by a listing of it, where the timeline has changed."""
+    table = golden("9", "mor_compaction_requested").table
+    look, looks = TimelineReader.look, []
+    monkeypatch.setattr(TimelineReader, "look", lambda reader: looks.append(reader.storage.uri) or look(reader))
+    age, lag = ((f"airflow.hudi.{name}", frozenset({f"table={table}"})) for name in ("pending_age", "metadata_lag"))
+    both = [str(table), f"{table}/{look_metrics.METADATA_TABLE}"]
+
+    def expect(seen: list[str], *names: object) -> None:
+        assert (looks, {*server.received()}) == (seen, {*names})
+        looks.clear()
+
+    sensor = HudiNoPendingSensor(task_id="t", table=str(table), hudi_conn_id=None)
+    assert not sensor.poke({}).is_done
+    expect(both, age, lag)
+    sensor.poke({})
+    expect(both[:1], age)
+    rescheduled = HudiNoPendingSensor(
+        task_id="t", table=str(table), hudi_conn_id=None, mode="reschedule", deferrable=False
+    )
+    assert not rescheduled.poke({}).is_done
+    expect(both[:1], age)
+
+    of_triggerer(monkeypatch)
+    shared = SharedTimeline.of(str(table), None)
+    await shared.look(0)
+    expect(both, age, lag)
+    await shared.look(0)
+    expect(both[:1], age)
+    (gone,) = forget(Table(table), 1)
+    (planned,) = table.glob(".hoodie/timeline/*.compaction.requested")
+    planned.unlink()
+    await shared.look(0)
+    assert looks == both
+    assert int(server.received()[lag].removesuffix("|g")) > 3600, gone
 
 
 def test_without_a_backend_nothing_is_read(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = golden("9", "mor_compaction_requested").table
     real_job(monkeypatch)
-    monkeypatch.setattr(metrics, "report_table", pytest.fail)
+    monkeypatch.setattr(look_metrics, "metadata_lag", pytest.fail)
     done = HudiCompactionOperator(task_id="t", table=str(table), hudi_conn_id=None).execute(context(Store()))
     assert (look_metrics.is_measured(), done["state"]) == (False, "completed")
 
@@ -153,7 +180,7 @@ def test_a_metadata_table_that_cannot_be_read_keeps_no_alert_back(
     golden: Golden, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = golden("9", "mor_compaction_requested").table
-    shutil.rmtree(table / metrics.METADATA_TABLE)
+    shutil.rmtree(table / look_metrics.METADATA_TABLE)
     alert = HudiAlertOperator(
         task_id="t", policy={"alerts": {"pending_age": "1h"}}, tables=[str(table)], hudi_conn_id=None
     )
