@@ -7,6 +7,7 @@ HudiError
 ├── HudiInstantBusy
 ├── HudiNotificationFailed
 ├── HudiTableUnreadable
+├── HudiConnectionUnreadable
 └── HudiJobFailed
     └── HudiJobKilled
 """
@@ -40,6 +41,10 @@ class HudiNotificationFailed(HudiError):
 
 class HudiTableUnreadable(StorageError):
     """Tables that a task has to look at cannot be read now; a retry looks again."""
+
+
+class HudiConnectionUnreadable(StorageError):
+    """A secrets backend cannot be asked for a connection now; a retry asks again."""
 
 
 class HudiJobFailed(ExecutionError):

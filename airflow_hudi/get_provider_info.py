@@ -105,6 +105,16 @@ _CONNECTION: dict[str, Any] = {
             "beside the task, others on Spark) or local.",
             "schema": {"type": ["string", "null"], "enum": [None, "spark", "auto", "local"]},
         },
+        "azure_subscription_id": {
+            "label": "Azure subscription",
+            "description": "Id of the subscription of the storage account, for links of tasks to Azure's portal.",
+            "schema": {"type": ["string", "null"]},
+        },
+        "azure_resource_group": {
+            "label": "Azure resource group",
+            "description": "The storage account's, for links of tasks to Azure's portal.",
+            "schema": {"type": ["string", "null"]},
+        },
     },
 }
 
@@ -126,8 +136,8 @@ _OPTIONS: dict[str, Any] = {
     },
     "table_link": {
         "description": "Address to which the link `Hudi table` of a task leads, with {bucket} and {path} for those of "
-        "the table's URI; on Azure {bucket} is the container, {account} the storage account. Empty: the console of S3 "
-        "or Google Cloud Storage.",
+        "the table's URI; on Azure {bucket} is the container, {account} the storage account. Empty: the console of S3, "
+        "Google Cloud Storage or, where the connection has the subscription and resource group, Azure.",
         "version_added": "0.1.0",
         "type": "string",
         "example": "https://minio.example/browser/{bucket}/{path}",

@@ -17,17 +17,25 @@ _CONSOLES: Final = {
     "s3": "https://s3.console.aws.amazon.com/s3/buckets/{bucket}?prefix={path}/",
     **dict.fromkeys(("gs", "gcs"), "https://console.cloud.google.com/storage/browser/{bucket}/{path}"),
 }
+_PORTAL: Final = (
+    "https://portal.azure.com/#view/Microsoft_Azure_Storage/ContainerMenuBlade/~/overview/storageAccountId/"
+    "%2Fsubscriptions%2F{subscription}%2FresourceGroups%2F{group}%2Fproviders%2FMicrosoft.Storage%2FstorageAccounts%2F"
+    "{account}/path/{bucket}"
+)
+"""Azure's, of a container."""
 _AZURE: Final = ("abfs", "abfss", "az", "wasb", "wasbs")
 """`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`; `az://CONTAINER/PATH` names no account."""
 
 
-def console_link(uri: str, template: str = "", *, has_endpoint: bool = False) -> str:
+def console_link(
+    uri: str, template: str = "", *, has_endpoint: bool = False, azure: tuple[str, str] | None = None
+) -> str:
     """The address that shows a table; "" where none is known. `template` has `{bucket}`, `{account}` and `{path}` in
     it; one with `{account}` is for URIs that name one. Without a template it is that of the storage's own console,
     where the storage has no endpoint of its own.
 
-    On Azure the bucket is the container. Its portal names a subscription and a resource group, which no URI has: a
-    template says them.
+    On Azure the bucket is the container. Its portal names a subscription and a resource group, which no URI has:
+    `azure` says them, or a template.
     """
     scheme, place, path = split_address(uri)
     account = ""
@@ -36,14 +44,16 @@ def console_link(uri: str, template: str = "", *, has_endpoint: bool = False) ->
         account = host.partition(".")[0]
     if "{account}" in template and not account:
         template = ""
-    template = template or ("" if has_endpoint else _CONSOLES.get(scheme, ""))
     parts = {"{bucket}": place, "{account}": account, "{path}": path.strip("/")}
-    return re.sub(r"\{(bucket|account|path)\}", lambda name: quote(parts[name[0]]), template)
+    if not template and azure is not None and account:
+        template, parts["{subscription}"], parts["{group}"] = _PORTAL, *azure
+    template = template or ("" if has_endpoint else _CONSOLES.get(scheme, ""))
+    return re.sub(r"\{[a-z]+\}", lambda name: quote(parts[name[0]]) if name[0] in parts else name[0], template)
 
 
 class HudiTableLink(BaseOperatorLink):
-    """To the table, by `[hudi] table_link`, or in the console of S3 or Google Cloud Storage. A task of several tables
-    has none.
+    """To the table, by `[hudi] table_link`, or in the console of S3, Google Cloud Storage or, where the connection says
+    where the account is, Azure. A task of several tables has none.
     """
 
     name = "Hudi table"
@@ -54,9 +64,8 @@ class HudiTableLink(BaseOperatorLink):
             return ""
         hook = operator.hook
         template = conf.get("hudi", "table_link", fallback="")
-        return console_link(
-            hook.table_uri(operator.tables_of_work[0]), template, has_endpoint="endpoint_url" in hook.storage_options
-        )
+        uri, has_endpoint = hook.table_uri(operator.tables_of_work[0]), "endpoint_url" in hook.storage_options
+        return console_link(uri, template, has_endpoint=has_endpoint, azure=hook.azure_place)
 
 
 class HudiSparkLink(BaseOperatorLink):

@@ -13,6 +13,7 @@ from airflow.sdk import BaseHook, ObjectStoragePath
 from airflow.sdk.io import has_fs
 
 from airflow_hudi.addresses import is_absolute
+from airflow_hudi.hooks.connections import asking_for
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, CredentialsMissingError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
@@ -58,8 +59,9 @@ class HudiHook(BaseHook):
 
     @cached_property
     def connection(self) -> Connection | None:
-        """The connection, or None when the hook was given none. Raises AirflowNotFoundException."""
-        return self.get_connection(self.hudi_conn_id) if self.hudi_conn_id else None
+        """The connection, or None when the hook was given none. Raises AirflowNotFoundException, and as asking_for."""
+        with asking_for(self.hudi_conn_id):
+            return self.get_connection(self.hudi_conn_id) if self.hudi_conn_id else None
 
     def get_conn(self) -> Storage:
         """The storage at the connection's base path. Raises ConfigError when it has none."""
@@ -86,6 +88,12 @@ class HudiHook(BaseHook):
         """The engine of tables of this connection, where the task names none; None where the connection does not."""
         return self._field("engine")
 
+    @property
+    def azure_place(self) -> tuple[str, str] | None:
+        """The subscription and resource group of tables on Azure, for links; None where the connection lacks one."""
+        subscription, group = self._field("azure_subscription_id"), self._field("azure_resource_group")
+        return None if subscription is None or group is None else (subscription, group)
+
     def credentials(self, table: str) -> dict[str, str]:
         """Options of the table's storage, secret ones among them, by the storage connection: those of S3 are known
         (storage.registry.S3_OPTIONS). Other storages are opened by the process's environment. Raises ConfigError when
@@ -101,7 +109,8 @@ class HudiHook(BaseHook):
                 remedy=_how_to_install("s3"),
             ) from error
         hook = S3Hook(aws_conn_id=self.storage_conn_id)
-        given = hook.get_session().get_credentials()
+        with asking_for(self.storage_conn_id):
+            given = hook.get_session().get_credentials()
         if given is None:
             raise CredentialsMissingError(
                 f"neither the connection {self.storage_conn_id!r} nor this process has credentials of S3",
@@ -141,8 +150,9 @@ class HudiHook(BaseHook):
         if self.storage_conn_id is None:
             return open_storage(uri, self.storage_options)
         try:
-            path = ObjectStoragePath(uri, conn_id=self.storage_conn_id)
-            filesystem = path.fs
+            with asking_for(self.storage_conn_id):
+                path = ObjectStoragePath(uri, conn_id=self.storage_conn_id)
+                filesystem = path.fs
         except (ImportError, ValueError) as error:
             message = f"Airflow cannot open {scheme}:// with connection {self.storage_conn_id!r}: {error}"
             missing = isinstance(error, ImportError) or not has_fs(scheme)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.hooks.connections import asking_for
 from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
 from airflow_hudi.jobs.job_log import JobLog, failure_of
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
@@ -161,9 +162,9 @@ class SparkJob:
         from airflow.sdk import BaseHook
 
         # An unknown connection is an error here; SparkSubmitHook alone would go to YARN.
-        return spark_target(
-            BaseHook.get_connection(self._settings.conn_id), self._settings.submit_kwargs.get("deploy_mode")
-        )
+        with asking_for(self._settings.conn_id):
+            connection = BaseHook.get_connection(self._settings.conn_id)
+        return spark_target(connection, self._settings.submit_kwargs.get("deploy_mode"))
 
     def _make_hook(self, request: JobRequest) -> tuple[Any, JobLog]:
         try:

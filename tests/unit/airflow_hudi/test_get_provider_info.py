@@ -46,7 +46,8 @@ def test_the_connection_is_the_hooks() -> None:
     assert connection["connection-type"] == HudiHook.conn_type
     assert connection["hook-class-name"] == f"{HudiHook.__module__}.{HudiHook.__qualname__}"
     assert connection["hook-name"] == HudiHook.hook_name
-    assert set(connection["conn-fields"]) == {"storage_conn_id", "engine", *STORAGE_OPTIONS}
+    azure = {"azure_subscription_id", "azure_resource_group"}
+    assert set(connection["conn-fields"]) == {"storage_conn_id", "engine", *azure, *STORAGE_OPTIONS}
 
 
 def test_has_the_distributions_name() -> None:

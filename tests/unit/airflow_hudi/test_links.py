@@ -42,6 +42,24 @@ def test_a_table_in_the_console_of_its_storage(uri: str, template: str, endpoint
     assert console_link(uri, template, has_endpoint=endpoint) == link
 
 
+def test_a_connection_that_says_where_the_account_is_leads_to_azures_portal(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"azure_subscription_id": "1-2", "azure_resource_group": "data"}
+    links = []
+    for extra in (fields, {**fields, "azure_resource_group": ""}):
+        connection = {"conn_type": "hudi", "host": "abfss://lake@acme.dfs.core.windows.net/wh", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+        clean = HudiCleanOperator(task_id="t", table="orders", hudi_conn_id="lake")
+        links.append(HudiTableLink().get_link(clean, ti_key=NO_KEY))
+    assert links == [IN_AZURE, ""]
+    assert console_link("az://lake/x/t", azure=("1-2", "data")) == ""
+    assert (
+        console_link("abfss://lake@acme.dfs.x.net/t", "https://m/{bucket}/{x}", azure=("1", "d"))
+        == "https://m/lake/{x}"
+    )
+    assert "%2FresourceGroups%2Fmy%20data%2F" in console_link("abfss://lake@a.b/t", azure=("1", "my data"))
+    assert console_link("s3://lake/t", azure=("1-2", "data")).startswith("https://s3.console.aws.amazon.com/")
+
+
 def test_the_link_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "hudi", "host": "s3://lake/wh", "extra": {"region": "eu"}})
