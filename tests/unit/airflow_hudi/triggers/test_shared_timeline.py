@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import selectors
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +21,7 @@ from airflow_hudi.conditions.condition import condition_json
 from airflow_hudi.conditions.instant import InstantCondition
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers import shared_timeline
+from airflow_hudi.triggers import shared_timeline, timeline_events, wait
 from airflow_hudi.triggers.condition import HudiConditionTrigger
 from airflow_hudi.triggers.shared_timeline import THREADS, SharedTimeline
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
@@ -194,24 +198,61 @@ async def test_a_look_that_hangs_is_named(
     ]
 
 
-@pytest.mark.slow
-async def test_waits_and_watchers_of_a_table_fall_into_step(table: Path, looks: list[float]) -> None:
-    """Twenty triggers that began at different moments take one listing an interval."""
-    interval = 0.4
+class ClockLoop(asyncio.SelectorEventLoop):
+    """An event loop with a clock of its own: where all tasks sleep, it is at once the moment at which the first one
+    wakes. Work in threads is done in place (`in_place`), for such a clock does not wait for it.
+    """
 
-    def wait() -> HudiConditionTrigger:
+    def __init__(self) -> None:
+        super().__init__(self._Selector(self))
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    class _Selector(selectors.DefaultSelector):
+        def __init__(self, loop: ClockLoop) -> None:
+            super().__init__()
+            self._loop = loop
+
+        def select(self, timeout: float | None = None) -> Any:
+            self._loop.now += timeout or 0.0
+            return super().select(0)
+
+
+def in_place(_: str, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+    done = asyncio.get_running_loop().create_future()
+    done.set_result(work(*arguments))
+    return done
+
+
+def test_waits_and_watchers_of_a_table_fall_into_step(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty triggers that began at different moments take one listing an interval."""
+    interval, loop = 0.4, ClockLoop()
+    look, looks = TimelineReader.look, []
+    monkeypatch.setattr(TimelineReader, "look", lambda reader: looks.append(loop.time()) or look(reader))
+    monkeypatch.setattr(shared_timeline, "_in_thread", in_place)
+    for module in (shared_timeline, timeline_events, wait):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=loop.time, time=loop.time))
+
+    def waiting() -> HudiConditionTrigger:
         condition = condition_json(InstantCondition("compaction"))
         return HudiConditionTrigger(table=str(table), condition=condition, hudi_conn_id=None, poll_interval=interval)
 
-    watcher = HudiTimelineEventTrigger(table=str(table), hudi_conn_id=None, poll_interval=interval)
-    tasks = [asyncio.create_task(anext(trigger.run())) for trigger in [watcher, *(wait() for _ in range(10))]]
-    for _ in range(9):
-        await asyncio.sleep(interval / 10)
-        tasks.append(asyncio.create_task(anext(wait().run())))
-    await asyncio.sleep(2 * interval)
-    looks.clear()
-    await asyncio.sleep(5 * interval)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert 4 <= len(looks) <= 6
+    async def run() -> None:
+        watcher = HudiTimelineEventTrigger(table=str(table), hudi_conn_id=None, poll_interval=interval)
+        tasks = [asyncio.create_task(anext(trigger.run())) for trigger in [watcher, *(waiting() for _ in range(10))]]
+        for _ in range(9):
+            await asyncio.sleep(interval / 10)
+            tasks.append(asyncio.create_task(anext(waiting().run())))
+        await asyncio.sleep(2 * interval)
+        looks.clear()
+        await asyncio.sleep(5 * interval)
+        assert not any(task.done() for task in tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    with closing(loop):
+        loop.run_until_complete(run())
+    assert [later - earlier for earlier, later in pairwise(looks)] == [pytest.approx(interval)] * 4
