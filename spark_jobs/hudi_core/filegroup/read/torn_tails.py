@@ -22,6 +22,7 @@ from hudi_core.history.completion import begin_of_writes
 from hudi_core.model.names import parse_log_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
@@ -157,5 +158,14 @@ def _bytes_of(commit: Instant, metadata: CommitMetadata) -> tuple[_Bytes, ...]:
     return tuple(
         _Bytes(stat.path, stat.log_offset, least_size(stat), commit)
         for stat in metadata.write_stats()
-        if ".log." in stat.name
+        if ".log." in stat.name and not _is_of_failed_task(stat)
     )
+
+
+def _is_of_failed_task(stat: WriteStat) -> bool:
+    """Whether a writer of version 6 added it for the log file of a task that failed, whose rows another attempt wrote
+    to a file of its own (MarkerBasedCommitMetadataResolver): nothing is counted in it, and unlike by every writer of
+    blocks (HoodieAppendHandle) no time. What the archive keeps of a stat does not tell.
+    """
+    counted = stat.num_writes or stat.num_deletes or stat.num_update_writes or stat.num_inserts
+    return not counted and stat.log_offset == 0 and stat.extra.get("runtimeStats", {}) is None

@@ -88,6 +88,37 @@ def test_a_torn_tail_behind_a_rollback_is_none(golden: Golden, version: str) -> 
     assert_same_rows(read_rows(table), before)
 
 
+ADDED = {"numWrites": 0, "numUpdateWrites": 0, "numInserts": 0, "numDeletes": 0, "logOffset": 0, "runtimeStats": None}
+
+
+@pytest.mark.parametrize("counted", [{}, {"numDeletes": 1}, {"runtimeStats": {"totalUpsertTime": 1}}])
+def test_a_file_of_a_failed_task_holds_no_row_of_its_commit(golden: Golden, counted: dict[str, Any]) -> None:
+    """A writer of version 6 finds it by its marker, and adds it to the commit as here; what a task that succeeded has
+    written counts rows, or at least the time for them.
+    """
+    table = golden("6", "mor_basic").table
+    assert hudictl("metadata", "drop", table).code == 0, "it does not list the file"
+    last = max((table / ".hoodie").glob("*.deltacommit"))
+    metadata = json.loads(last.read_text())
+    stats = next(iter(metadata["partitionToWriteStats"].values()))
+    log = table / stats[0]["path"]
+    token = log.name.rpartition("_")[2]
+    torn = log.with_name(log.name.replace(token, "9-9-9"))
+    torn.write_bytes(log.read_bytes()[:-40])
+    size, path = torn.stat().st_size, torn.relative_to(table).as_posix()
+    stats.append({**stats[0], **ADDED, "path": path, "totalWriteBytes": size, "fileSizeInBytes": size, **counted})
+    last.write_text(json.dumps(metadata))
+    before = read_rows(table)
+    code, said, document = run(table, "compaction")
+    if counted:
+        assert (code, document["error"]["type"]) == (1, "CorruptFileError"), said
+        assert f"of the file are of deltacommit {last.stem}" in document["error"]["message"]
+        return
+    assert code == 0, said
+    assert document["instants"][0]["corrupt_log_blocks"] == 1
+    assert_same_rows(read_rows(table), before)
+
+
 @pytest.mark.parametrize("offset", [None, 0])
 def test_a_write_behind_a_torn_one_covers_what_it_appended(golden: Golden, offset: int | None) -> None:
     """As on HDFS: the first write, the torn one and the third are in one file of version 6."""
