@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_hudi.addresses import is_absolute
 from airflow_hudi.hooks.hudi import HudiHook
 from hudi_core.storage.local import followed
 
@@ -29,7 +30,8 @@ class AwaitedSource:
         if any(not name.startswith(("_", ".")) for name in names):
             return True
         folder, _, name = address.rpartition("/")
-        return bool(folder and name) and hook.storage(folder).exists(name)
+        # The folder of a bucket is none.
+        return is_absolute(folder) and hook.storage(folder).exists(name)
 
     def late(self, seconds: float) -> str:
         """What is said of one that is not there after so many seconds."""

@@ -151,6 +151,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         if failed:
             self._fail(context, result, failed)
         if not done:
+            self.store(context).forget()
             services = ", ".join(dict.fromkeys(str(item["service"]) for item in results))
             return self.nothing(context, lambda: result, f"none of {result['tables']} tables has work for {services}")
         self.store(context).finish({})

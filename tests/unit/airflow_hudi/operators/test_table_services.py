@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -18,6 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.engine_job import EngineJob
+from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.engine.local import LocalEngine
@@ -142,6 +144,17 @@ def test_who_runs_a_plan_of_others_says_which_options_were_not_used(
     instants = {item["table"]: [done.get("reason") for done in item["instants"]] for item in result["results"]}
     assert instants[str(table)][0] == said
     assert {*instants[str(table)][1:], *instants[str(other)]} == {None}
+
+
+def test_a_plan_of_an_earlier_try_is_the_tasks_own(golden: Golden, submitted: Path) -> None:
+    columns, table, store = "hoodie.clustering.plan.strategy.sort.columns", golden("9", "cow_basic").table, Store()
+    task = operator_on(table, services="clustering", engine="local", options={columns: "id"})
+    TaskStore(store).plan_after(str(int(1000 * time.time())))  # as the first try, which planned and died
+    request = ScheduleRequest(str(table), service="clustering", options={columns: "id"})
+    HudiTable.open(str(table)).run(request, LocalEngine(1))
+    (result,) = task.execute(context(store))["results"]
+    assert [item.get("reason") for item in result["instants"]] == [None]
+    assert TaskStore(store).after is None
 
 
 def test_one_tables_failure_stops_no_other_and_fails_the_task(golden: Golden, submitted: Path) -> None:

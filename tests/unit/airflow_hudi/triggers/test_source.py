@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
+from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.sources import AwaitedSource
 from airflow_hudi.triggers.source import HudiSourceTrigger
 from hudi_core.errors import StorageError
@@ -47,6 +48,27 @@ def test_what_counts_as_a_source_that_is_there(tmp_path: Path) -> None:
     assert there(link)
     assert there(folder, "_SUCCESS")
     assert not there(folder, "_DONE")
+
+
+def test_a_bucket_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(HudiHook, "storage", lambda _, address: Named(address, names))
+    assert not AwaitedSource("s3://lake", "", None).is_there()
+    assert not AwaitedSource("s3://lake/rows", "", None).is_there()
+    assert names == ["s3://lake", "s3://lake/rows", "s3://lake"]
+
+
+class Named:
+    """An empty storage that tells its address."""
+
+    def __init__(self, address: str, names: list[str]) -> None:
+        names.append(address)
+
+    def list_names(self, folder: str) -> list[str]:
+        return []
+
+    def exists(self, path: str) -> bool:
+        return False
 
 
 async def test_fires_once_the_source_is_there(tmp_path: Path) -> None:
