@@ -19,6 +19,7 @@ from hudi_core.engine.protocol import Consume, Produce, UnitTask, in_units
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_core.request.outcome import error_from_json
+from hudi_core.services.overwrite.source_types import check_names
 from hudi_spark.arrow_batches import rows_per_batch
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
@@ -109,6 +110,8 @@ class SparkEngine:
         return self._stage(dataframe_of(self._spark, function, arguments), folder, storage_options)
 
     def _stage(self, frame: DataFrame, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
+        # Spark would say in the job that a reference is ambiguous.
+        check_names([pa.field(name, pa.null()) for name in frame.columns], path=None)
         part = StagedPart(folder, dict(storage_options))
         rows = self._collect(lambda: frame.mapInArrow(part, STAGED_SCHEMA))
         return staged_names(frame, folder, storage_options, frozenset(row.name for row in rows))

@@ -153,6 +153,13 @@ def test_a_query_that_is_none_is_bad_input(golden: Golden, spark: SparkSession, 
     assert staged(table) == []
 
 
+def test_columns_that_differ_by_case_alone_are_bad_input(golden: Golden, spark: SparkSession) -> None:
+    table = golden("9", "mor_basic").table
+    with pytest.raises(ConfigError, match=r"the columns 'name' and 'NAME' have one name.*rename one of them"):
+        by_query(table, "SELECT 'a' AS name, 'b' AS NAME", SparkEngine(spark))
+    assert staged(table) == []
+
+
 def test_a_dry_run_counts_the_rows_and_leaves_the_table(golden: Golden, tmp_path: Path, spark: SparkSession) -> None:
     """Also what a killed run left, which the next run deletes."""
     table = golden("9", "mor_basic").table

@@ -24,7 +24,7 @@ _VECTOR: Final = (
 )
 
 
-def check_names(fields: Iterable[pa.Field], *, path: str, around: str = "") -> None:
+def check_names(fields: Iterable[pa.Field], *, path: str | None, around: str = "") -> None:
     """Raises ConfigError naming `path` for two columns, or fields of a struct, that have one name; `around` are the
     names of the structs around them.
     """
@@ -42,7 +42,7 @@ def check_names(fields: Iterable[pa.Field], *, path: str, around: str = "") -> N
         _check_within(field.type, path, name)
 
 
-def _check_within(kind: pa.DataType, path: str, name: str) -> None:
+def _check_within(kind: pa.DataType, path: str | None, name: str) -> None:
     if pa.types.is_struct(kind):
         check_names((kind.field(at) for at in range(kind.num_fields)), path=path, around=f"{name}.")
     elif pa.types.is_map(kind):
