@@ -68,24 +68,10 @@ def restore_to_the_first(table: Path, instants: list[str]) -> None:
     restore(open_context(table), instants[0], an_owner())
 
 
-CASES = ("mdt_all_cow", "mdt_all_mor")
-UNDOS = (roll_back, restore_to_the_first)
-RUNS = [
-    pytest.param(
-        version,
-        CASES[(at + (number if name == "all" else of)) % 2],
-        name,
-        undo,
-        id=f"{version}-{name}-{undo.__name__}",
-        marks=[] if name == "all" or (at + of + number) % 2 else [pytest.mark.soak],
-    )
-    for at, version in enumerate(("6", "8", "9"))
-    for of, name in enumerate(REWRITES)
-    for number, undo in enumerate(UNDOS)
-]
-
-
-@pytest.mark.parametrize(("version", "case", "name", "undo"), RUNS)
+@pytest.mark.parametrize("undo", [roll_back, restore_to_the_first])
+@pytest.mark.parametrize("name", REWRITES)
+@pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_mor"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_what_is_taken_back_leaves_no_trace(
     golden: Golden, tmp_path: Path, version: str, case: str, name: str, undo: Callable[[Path, list[str]], None]
 ) -> None:
