@@ -7,7 +7,7 @@ which takes a second of CPU time to import.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +21,8 @@ from hudi_core.query.request import MetadataMode, Query, ReadRequest
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.storage.base import Storage
-from hudi_core.storage.recorded_changes import RecordingStorage, exit_code_of_changes
+from hudi_core.storage.one_look import OneLookStorage, one_look
+from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
@@ -96,7 +97,7 @@ class HudiTable:
         check_options(options or {})
         warn_of_misspelt(options or {})
         given = {**(storage_options or {}), **limit_options(options or {})}
-        storage = RecordingStorage(open_storage(uri, given))
+        storage = OneLookStorage(open_storage(uri, given))
         config = TableConfig.load(storage)
         return HudiTable(uri, storage, config, dict(options or {}), given)
 
@@ -288,7 +289,8 @@ class HudiTable:
         from hudi_core.services.verbs import perform
 
         owner = Owner.current(request.owner, request.run_id)
-        with self.one_command():
+        look = one_look(self._storage) if isinstance(request, RunRequest) else nullcontext()
+        with self.one_command(), look:
             result = perform(self._context_of(request), request, engine, owner, progress, choose)
         return replace(
             result, engine=engine.name if (result.instants and result.reason is None) or result.document else None

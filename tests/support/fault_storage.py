@@ -147,6 +147,10 @@ class FaultStorage:
         with self.plan.step("list_names", folder):
             return self.inner.list_names(folder)
 
+    def list_tree(self, folder: str) -> list[FileInfo]:
+        with self.plan.step("list_tree", folder):
+            return self.inner.list_tree(folder)
+
     def list_folders(self, folder: str) -> list[str]:
         with self.plan.step("list_folders", folder):
             return self.inner.list_folders(folder)

@@ -52,6 +52,16 @@ class MemoryStorage:
     def list_names(self, folder: str) -> list[str]:
         return [info.name for info in self.list_files(folder)]
 
+    def list_tree(self, folder: str) -> list[FileInfo]:
+        prefix = self._prefix(folder)
+        with self._lock:
+            found = [
+                FileInfo(path, len(data), modified)
+                for path, (data, modified) in self._objects.items()
+                if path.startswith(prefix)
+            ]
+        return sorted(found, key=lambda info: info.path)
+
     def list_folders(self, folder: str) -> list[str]:
         prefix = self._prefix(folder)
         with self._lock:

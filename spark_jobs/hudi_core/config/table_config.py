@@ -21,6 +21,7 @@ from hudi_core.errors import (
 )
 from hudi_core.model.partition import check_file_name, join
 from hudi_core.storage.base import Storage
+from hudi_core.storage.one_look import once
 
 
 def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
@@ -143,7 +144,8 @@ class TableConfig:
         Raises ConfigError when there is no table, CorruptFileError when neither the file nor its backup is whole, and
         UnsupportedVersionError for a version that this release does not handle. Every message names the file.
         """
-        return _read_valid(storage, join(base, PROPERTIES), join(base, BACKUP))
+        main, backup = join(base, PROPERTIES), join(base, BACKUP)
+        return once(storage, main, lambda: _read_valid(storage, main, backup))
 
     @staticmethod
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hudi_core import VERSION
 from hudi_core.codec.avro.schema import AvroSchema
@@ -15,6 +16,7 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.query.context import ReadContext
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim, claim
@@ -82,7 +84,9 @@ class TableContext(ReadContext):
 
     def lock(self, owner: Owner) -> TableLock:
         """The table's lock, as the options name it; not taken yet."""
-        return table_lock(self.storage, self.config, self.options, owner, storage_options=self.storage_options)
+        lock = table_lock(self.storage, self.config, self.options, owner, storage_options=self.storage_options)
+        lock.on_taken = partial(look_again, self.storage)
+        return lock
 
     def claim(self, instant: str, owner: Owner) -> Claim:
         """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive, be it a writer of
@@ -90,7 +94,11 @@ class TableContext(ReadContext):
         """
         beat = HeartbeatConfig.of(self.options)
         refuse_live_writer(self.storage, instant, beat)
-        return claim(self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
+        claimed = claim(
+            self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses
+        )
+        look_again(self.storage)  # an earlier owner may have gone on until now
+        return claimed
 
 
 def provenance(owner: Owner) -> dict[str, str]:

@@ -27,6 +27,7 @@ from hudi_core.model.claim_names import CLAIMS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.decided_completion import why_not_completed
+from hudi_core.storage.one_look import look_again, no_look, one_look
 from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -76,6 +77,9 @@ class Job(ABC, Generic[Plan, Done]):
 
     action: str
     """The pending action of the instants, such as `compaction`."""
+    looks_once: ClassVar[bool] = False
+    """Whether each of its steps is content with one look at the table (storage.one_look); else every request is made.
+    """
     revisits: ClassVar[bool] = False
     """Whether an instant that is completed already is claimed and cleaned up behind in any case. Otherwise only where
     its run left something, and then under the table lock as well.
@@ -163,6 +167,11 @@ def run_instant(job: Job[Plan, Done]) -> InstantResult:
     owner runs the instant. After any other failure, and after a kill, the instant can be run again. Bad input that is
     found behind the claim is such a failure: its exit code is not 2, and its message says what is left.
     """
+    with one_look(job.storage, goes_on=True) if job.looks_once else no_look(job.storage):
+        return _run_instant(job)
+
+
+def _run_instant(job: Job[Plan, Done]) -> InstantResult:
     started = time.monotonic()
     job.check()
     timeline = job.active.load()
@@ -249,6 +258,7 @@ def _attempt(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Completer
             raise
         if completion is None:
             return None
+        look_again(job.storage)
         job.clean_up(plan, completion.done)
     return completion.done
 
@@ -270,6 +280,7 @@ def _complete(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Complete
         except HudiError as error:
             if not job.repeats(error):
                 raise
+            look_again(job.storage)
 
 
 def _seconds_since(started: float) -> float:

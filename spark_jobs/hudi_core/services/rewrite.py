@@ -36,6 +36,7 @@ from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.row_sums import check_all_rows
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import State
@@ -67,6 +68,7 @@ class Rewritten:
 class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     """See Job. An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
 
+    looks_once = True
     operation: str
     """The operation type of the commit."""
     conflicts_as: ClassVar[str]
@@ -78,6 +80,8 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     find_files: FindFiles = staticmethod(base_files_of)
     """Which files are those of the attempts."""
     _corrupt_blocks = 0
+    _is_first = False
+    """Whether nobody has claimed the instant, or made it inflight, before this run."""
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
@@ -141,9 +145,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
 
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
+        before = self.active.load().find(self.instant, self.action)
+        self._is_first = held.epoch == 1 and before is not None and before.state is State.REQUESTED
         roll_back_attempt(self.context, self.instant, self.action, _partitions(self.file_groups(plan)), held)
         held.check()
-        forget_staged(self.storage, self.instant, up_to=held.epoch)
+        if held.epoch > 1:
+            forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
@@ -154,6 +161,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         timeline = self.active.load()
 
         def check_ours() -> None:
+            look_again(self.storage)  # the engine's work took a while
             held.check()
             self._check_not_rolled_back(self.active.load(), since=timeline)
 
@@ -286,8 +294,17 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
                 self.storage.delete(info.path)
 
     def clean_up(self, plan: Plan, done: Stats) -> None:
-        """Removes the files of other attempts, what was staged, and the markers."""
-        self._clean_up(self._touched(plan), _sizes(done))
+        """Removes the files of other attempts, what was staged, and the markers.
+
+        Where nobody claimed the instant before, all attempts are tasks of this run, and their markers are all there:
+        only the partitions of files that lost are listed.
+        """
+        winners, markers = _sizes(done), list_markers(self.storage, self.instant)
+        if self._is_first and self.find_files is base_files_of:
+            markers, planned = [item for item in markers if item.data_path not in winners], frozenset[str]()
+        else:
+            planned = _partitions(self.file_groups(plan))
+        self._clean_up(planned.union(item.partition for item in markers), winners)
 
     def clean_up_completed(self, *, decided: bool) -> None:
         """As clean_up, by what the commit says."""

@@ -24,6 +24,7 @@ from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.policy.conditions import always_planned, answer
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
+from hudi_core.storage.one_look import look_again, no_look, one_look
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import of_epoch_millis
 from hudi_core.transaction.interruption import is_stopped
@@ -144,10 +145,11 @@ def plan_due(
     context: TableContext, service: InstantService, owner: Owner, when: Mapping[str, str], *, dry_run: bool
 ) -> Scheduled:
     """Plans an instant where one of the conditions `when` holds, or there are none. Raises as the service does."""
-    found = answer(context, service.name, when)
-    if found is not None and not found.due:
-        return Scheduled(None, None, found.why)
-    return service.schedule(always_planned(context, service.name, when), owner, dry_run=dry_run)
+    with no_look(context.storage):
+        found = answer(context, service.name, when)
+        if found is not None and not found.due:
+            return Scheduled(None, None, found.why)
+        return service.schedule(always_planned(context, service.name, when), owner, dry_run=dry_run)
 
 
 class ServiceRunner:
@@ -182,7 +184,12 @@ class ServiceRunner:
         """
         service = service_of(request.service)
         if isinstance(service, ImmediateService):
-            return self._run_now(service, request)
+            with no_look(self._context.storage):
+                return self._run_now(service, request)
+        with one_look(self._context.storage, goes_on=True):
+            return self._run(service, request)
+
+    def _run(self, service: InstantService, request: RunRequest) -> RunResult:
         if request.instant is not None:
             is_done = self._state(request.instant) == State.COMPLETED.value
             why = completed_before(service, request.instant) if is_done else None
@@ -201,6 +208,7 @@ class ServiceRunner:
         pending = service.pending(self._context, self._context.active.load())
         results = [self._by_plan(request, item) for item in self._run_all(service, pending, limits)]
         while not any(result.exit_code for result in results) and not limits.are_reached(results):
+            look_again(self._context.storage)
             cut = limits.cut(self._context, results)
             planned = plan_due(cut, service, self._owner, request.when, dry_run=False)
             if planned.instant is None:
@@ -230,6 +238,7 @@ class ServiceRunner:
                 log.info("the limits of this run are reached; %d pending instants are left", len(pending) - number)
                 break
             results.append(self._run_or_report(service, instant))
+            look_again(self._context.storage)
         return results
 
     def _run_one(self, service: InstantService, instant: str) -> InstantResult:
@@ -254,6 +263,7 @@ class ServiceRunner:
         try:
             return self._run_one(service, instant)
         except HudiError as error:
+            look_again(self._context.storage)
             state, seconds = self._state(instant), round(time.monotonic() - started, 3)
             if isinstance(error, ConflictError) and state == State.COMPLETED.value:
                 log.info("another run completed %s %s meanwhile: %s", service.name, instant, error)

@@ -82,6 +82,17 @@ class Storage(Protocol):
         """The paths of the folders directly in `folder`, sorted; empty when the folder is not there."""
         ...
 
+    def list_tree(self, folder: str) -> list[FileInfo]:
+        """The files in `folder` and in all folders below it, sorted by path; one request for a few hundred files on an
+        object store.
+        """
+        files, folders = self.list_files(folder), [folder]
+        while folders:
+            for below in self.list_folders(folders.pop()):
+                files += self.list_files(below)
+                folders.append(below)
+        return sorted(files, key=lambda info: info.path)
+
     def read(self, path: str) -> bytes:
         """The whole content. Raises StorageNotFoundError; SizeLimitError, before it is read, for more than allowed."""
         ...

@@ -65,6 +65,24 @@ class FsspecStorage(Storage):
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
 
+    def list_tree(self, folder: str) -> list[FileInfo]:
+        if self._has_folders:
+            return Storage.list_tree(self, folder)
+        check_relative_path(folder, source=self.uri)
+        target = self._target(folder)
+        try:
+            with translated(folder, self.uri, LIBRARY_FAILURES):
+                self._fs.invalidate_cache(target)
+                listed = self._fs.find(target, detail=True)
+        except StorageNotFoundError:
+            return []
+        found = [
+            FileInfo(name[len(self._root) + 1 :], int(info["size"]), _modified(info))
+            for name, info in listed.items()
+            if info["type"] == "file" and name.startswith(target + "/")
+        ]
+        return sorted(found, key=lambda info: info.path)
+
     def read(self, path: str) -> bytes:
         # One request by a range that ends behind the limit: the size need not be asked for.
         try:

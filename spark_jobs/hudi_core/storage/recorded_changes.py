@@ -97,6 +97,9 @@ class RecordingStorage:
     def list_folders(self, folder: str) -> list[str]:
         return self._inner.list_folders(folder)
 
+    def list_tree(self, folder: str) -> list[FileInfo]:
+        return self._inner.list_tree(folder)
+
     def read(self, path: str) -> bytes:
         return self._inner.read(path)
 
@@ -133,10 +136,10 @@ class RecordingStorage:
         return was_there
 
     def delete_folder(self, folder: str) -> None:
-        below = _files_below(self._inner, folder)
+        below = self._inner.list_tree(folder) if self._recordings else []
         self._inner.delete_folder(folder)
-        for path in below:
-            self._note(path, is_there=False)
+        for info in below:
+            self._note(info.path, is_there=False)
 
     def _note(self, path: str, *, is_there: bool) -> None:
         with self._guard:
@@ -183,16 +186,6 @@ def _may_exist(storage: Storage, path: str) -> bool:
         return storage.exists(path)
     except HudiError:
         return True
-
-
-def _files_below(storage: Storage, folder: str) -> list[str]:
-    found: list[str] = []
-    folders = [folder]
-    while folders:
-        at = folders.pop()
-        found += [info.path for info in storage.list_files(at)]
-        folders += storage.list_folders(at)
-    return found
 
 
 def _some(paths: Sequence[str]) -> str:

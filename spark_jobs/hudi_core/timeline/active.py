@@ -15,6 +15,7 @@ from hudi_core.errors import (
     TimelineError,
 )
 from hudi_core.storage.base import Storage
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline import naming_v1
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.actions.compaction import CompactionPlan, decode_compaction_plan
@@ -49,6 +50,10 @@ class ActiveTimeline:
         return Timeline.in_order(
             self._naming.instants(self._storage.list_names(self.folder), completion_by_file(self._modified, self._zone))
         )
+
+    def look_again(self) -> None:
+        """Lets the next listing be one of the timeline as it is then (storage.one_look)."""
+        look_again(self._storage)
 
     def names(self) -> list[str]:
         """The names of the files in the timeline's folder, foreign ones included, sorted; one listing."""
@@ -148,8 +153,10 @@ class ActiveTimeline:
         """Creates the requested file. StorageExistsError for an instant in any state, TimelineError for a savepoint."""
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
-        self._refuse_completed(requested_time, action)
-        if self._storage.exists(inflight := self.path(requested_time, action, State.INFLIGHT)):
+        names = self.names()
+        self._refuse_completed(names, requested_time, action)
+        if self.file_name(requested_time, action, State.INFLIGHT) in names:
+            inflight = self.path(requested_time, action, State.INFLIGHT)
             raise StorageExistsError("the instant is further on already", path=inflight)
         self._storage.create_exclusive(self.path(requested_time, action, State.REQUESTED), data)
         return Instant(requested_time, action, State.REQUESTED, None, action)
@@ -159,11 +166,10 @@ class ActiveTimeline:
 
         Raises TimelineError when it was never requested, StorageExistsError when it is completed.
         """
+        names = self.names()
         if action != Action.SAVEPOINT:
-            self._require(
-                self.path(requested_time, action, State.REQUESTED), f"{action} {requested_time} was never requested"
-            )
-        self._refuse_completed(requested_time, action)
+            self._require(names, requested_time, action, State.REQUESTED, "was never requested")
+        self._refuse_completed(names, requested_time, action)
         try:
             self._storage.create_exclusive(self.path(requested_time, action, State.INFLIGHT), data)
         except StorageExistsError:
@@ -203,21 +209,25 @@ class ActiveTimeline:
         if not self._naming.completes_by_name and completion_time is not None and completion_time <= requested_time:
             message = f"{action} {requested_time} cannot complete at {completion_time}, before it began"
             raise TimelineError(message, path=path, remedy="check the clocks")
-        self._require(self.path(requested_time, action, State.INFLIGHT), f"{action} {requested_time} is not inflight")
+        names = self.names()
+        self._require(names, requested_time, action, State.INFLIGHT, "is not inflight")
         if not self._naming.completes_by_name:
-            self._refuse_completed(requested_time, action)
+            self._refuse_completed(names, requested_time, action)
         self._storage.create_exclusive(path, data)
         inflight = self.file_name(requested_time, action, State.INFLIGHT)
         return self._naming.instants([path.rsplit("/", 1)[-1], inflight])[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
         """The instant's completed files, earliest first; a race without a lock leaves several in layout 2."""
+        return self._completed_paths(self.names(), requested_time, action)
+
+    def _completed_paths(self, names: Iterable[str], requested_time: str, action: str) -> list[str]:
         if self._naming.completes_by_name:
-            path = self.path(requested_time, action, State.COMPLETED)
-            return [path] if self._storage.exists(path) else []
+            completed = self.file_name(requested_time, action, State.COMPLETED)
+            return [f"{self.folder}/{completed}"] if completed in names else []
         return [
             f"{self.folder}/{name}"
-            for name in self.names()
+            for name in names
             if name.startswith(requested_time)
             for found in self._naming.instants([name])
             if found.is_completed
@@ -227,12 +237,14 @@ class ActiveTimeline:
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
         """Deletes the file of one state; False when it was not there. Raises TimelineError beside a later state."""
-        completed = self.completed_paths(requested_time, action)
+        names = self.names()
+        completed = self._completed_paths(names, requested_time, action)
         if state is State.COMPLETED:
             deleted = [self._storage.delete(path) for path in completed]
             return any(deleted)
         inflight = self.path(requested_time, action, State.INFLIGHT)
-        if completed or (state is State.REQUESTED and self._storage.exists(inflight)):
+        is_inflight = self.file_name(requested_time, action, State.INFLIGHT) in names
+        if completed or (state is State.REQUESTED and is_inflight):
             message = f"{action} {requested_time} is further on: its {state.value} file cannot go first"
             raise TimelineError(message, path=[*completed, inflight][0])
         return self._storage.delete(self.path(requested_time, action, state))
@@ -260,9 +272,7 @@ class ActiveTimeline:
         Raises TimelineError when it is completed, or when its plan is missing: its inflight file is then its only
         record (HoodieActiveTimeline.revertInstantFromInflightToRequested).
         """
-        self._require(
-            self.path(requested_time, action, State.REQUESTED), f"the plan of {action} {requested_time} is gone"
-        )
+        self._require(self.names(), requested_time, action, State.REQUESTED, "has lost its plan")
         return self.remove(requested_time, action, State.INFLIGHT)
 
     def forget(self, instants: Iterable[Instant]) -> int:
@@ -300,12 +310,14 @@ class ActiveTimeline:
         except StorageNotFoundError:
             return None  # archived since the listing
 
-    def _require(self, path: str, message: str) -> None:
-        try:
-            self._storage.stat(path)
-        except StorageNotFoundError as error:
-            raise TimelineError(message, path=path, remedy="list the instants with `hudictl timeline TABLE`") from error
+    def _require(self, names: Iterable[str], requested_time: str, action: str, state: State, otherwise: str) -> None:
+        if self.file_name(requested_time, action, state) not in names:
+            raise TimelineError(
+                f"{action} {requested_time} {otherwise}",
+                path=self.path(requested_time, action, state),
+                remedy="list the instants with `hudictl timeline TABLE`",
+            )
 
-    def _refuse_completed(self, requested_time: str, action: str) -> None:
-        for path in self.completed_paths(requested_time, action):
+    def _refuse_completed(self, names: Iterable[str], requested_time: str, action: str) -> None:
+        for path in self._completed_paths(names, requested_time, action):
             raise StorageExistsError("the instant is further on already", path=path)

@@ -118,11 +118,15 @@ def forget_claims(storage: Storage, instant: str) -> None:
     claim without one is not of an attempt that is over (markers.check_attempt).
     """
     folder = ClaimFolder(instant)
-    for epoch in epochs_on_record(storage, folder)[:-1]:
+    files = storage.list_files(folder.path)
+    earlier = epochs_of(info.name for info in files)[:-1]
+    for epoch in earlier:
         storage.delete(folder.claim(epoch))
-    highest = epochs_on_record(storage, folder)[-1:]
+    if earlier:  # another process may have claimed the instant meanwhile
+        files = storage.list_files(folder.path)
+    highest = epochs_of(info.name for info in files)[-1:]
     kept = {path for epoch in highest for path in (folder.claim(epoch), folder.decision(epoch))}
-    for info in storage.list_files(folder.path):
+    for info in files:
         if info.path not in kept:
             storage.delete(info.path)
     for epoch in highest:

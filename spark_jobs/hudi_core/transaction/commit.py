@@ -84,7 +84,7 @@ class Completer:
                 precondition(timeline)
             if publish is not None:
                 publish(lock.check)
-            self._claim.check()
+            # A successor that came meanwhile has closed the epoch, so that the decision cannot be recorded.
             completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
             decision = Decision(action, completion_time, content, timeline.commits().requested_times)
             lock.check()
@@ -139,6 +139,7 @@ class Completer:
             )
 
     def _put(self, instant: str, decision: Decision) -> Instant:
+        self._timeline.look_again()  # the last moment at which another writer's completed file can be seen
         try:
             return self._timeline.complete(instant, decision.action, decision.content, decision.completion_time)
         except StorageExistsError as error:

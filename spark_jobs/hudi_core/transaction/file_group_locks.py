@@ -26,6 +26,7 @@ from hudi_core.errors import (
 )
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
+from hudi_core.storage.one_look import look_again
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner
@@ -50,6 +51,7 @@ class FileGroupLocks:
 
     def __enter__(self) -> FileGroupLocks:
         self.acquire()
+        look_again(self._storage)
         return self
 
     def __exit__(self, *_: object) -> None:

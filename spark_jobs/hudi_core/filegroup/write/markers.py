@@ -89,9 +89,16 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     Raises FormatError for a marker that points out of the table.
     """
     folder = marker_folder(instant)
-    found = set(_direct(storage, folder, ""))
-    for file in storage.list_files(folder):
-        if file.name == _TYPE_FILE:
+    found: set[Marker] = set()
+    for file in storage.list_tree(folder):
+        inner = file.path[len(folder) + 1 :]
+        if inner.count("/") > MAX_DEPTH:
+            raise FormatError(f"marker folders are nested more than {MAX_DEPTH} levels deep", path=file.path)
+        if _MIDDLE in file.name:
+            found.add(_parse(inner, file.path))
+        elif inner != file.name:
+            continue
+        elif file.name == _TYPE_FILE:
             kind = _text(storage, file.path).strip()
             if kind and kind not in _TYPES:  # a crash leaves it empty (MarkerUtils.readMarkerType takes that for none)
                 raise FormatError(f"unknown marker type {kind!r}", path=file.path)
@@ -107,16 +114,6 @@ def delete_markers(storage: Storage, instant: str) -> None:
 
 def _path(instant: str, marker: Marker) -> str:
     return f"{marker_folder(instant)}/{marker.data_path}{_MIDDLE}{marker.kind}"
-
-
-def _direct(storage: Storage, root: str, inner: str, depth: int = 0) -> list[Marker]:
-    folder = join(root, inner) if inner else root
-    if depth > MAX_DEPTH:
-        raise FormatError(f"marker folders are nested more than {MAX_DEPTH} levels deep", path=folder)
-    found = [_parse(join(inner, file.name), file.path) for file in storage.list_files(folder) if _MIDDLE in file.name]
-    for child in storage.list_folders(folder):
-        found += _direct(storage, root, child[len(root) + 1 :], depth + 1)
-    return found
 
 
 def _whole_lines(text: str) -> list[str]:

@@ -5,11 +5,9 @@ that names the file and the remedy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 
-from hudi_core.codec.log.blocks import MAGIC
-from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
@@ -17,7 +15,7 @@ from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.schema_history import SCHEMA_FOLDER, internal_schema_history
@@ -30,8 +28,6 @@ _EVOLUTION_KEY = "latest_schema"
 record.
 """
 
-_MAGIC_RANGE = ByteRange(0, len(MAGIC))
-_READERS = 16
 _REMEDY = (
     "restore it from a copy, or drop the plan with `hudictl unschedule`; never just delete a plan, as log files "
     "written since belong to it"
@@ -124,7 +120,6 @@ def check_planned(
     except FormatError:
         if not is_decided(context.storage, instant):
             raise  # else the new files are final, whatever the plan: the claim's next owner only puts the commit
-    _check_logs(context.storage, planned)
     if context.has_metadata_table:
         _check_metadata(MetadataTable(context.storage, context.config, timeline), planned)
     return listed
@@ -146,18 +141,6 @@ def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -
         committed if before is None else committed.up_to(before, inclusive=False),
         commit_of,
     )
-
-
-def _check_logs(storage: Storage, planned: Iterable[PlannedSlice]) -> None:
-    """Raises CorruptFileError naming a log file that does not begin with the magic; an empty log file is legal."""
-    paths = [join(item.file_group.partition, name) for item in planned for name in item.log_files]
-    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
-        first_bytes = pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths)
-        for path, first in zip(paths, first_bytes, strict=True):
-            if first and first != MAGIC:
-                raise CorruptFileError(
-                    "not a Hudi log file: it does not begin with the magic", path=path, remedy=_REMEDY
-                )
 
 
 def _check_metadata(reader: MetadataTable, planned: Iterable[PlannedSlice]) -> None:

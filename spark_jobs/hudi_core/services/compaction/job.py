@@ -91,7 +91,7 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
         check_schema_of_latest(self.context, timeline)
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
-        check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
+        self._listed = check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
         return plan
 
     def planned(self, plan: CompactionPlan) -> list[PlannedSlice]:
@@ -116,7 +116,7 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
             )
         self._written = self._schema(timeline)
         stored = without_fields(self._written, self.context.config.dropped_columns)
-        units = build_units(self.context, self.instant, plan, stored, timeline, requirements)
+        units = build_units(self.context, self.instant, plan, stored, timeline, requirements, self._listed)
         return self.run.engine.run(compact_operation, units, run_epoch=held.epoch, progress=self.run.progress)
 
     def corrupt_blocks(self, results: list[CompactedSlice]) -> int:

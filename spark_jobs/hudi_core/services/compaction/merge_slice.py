@@ -34,6 +34,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
+from hudi_core.filegroup.read.small_logs import SmallLogs
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
@@ -49,7 +50,6 @@ from hudi_core.view.file_group import DataFile
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
-    from hudi_core.storage.base import Storage
 
 DEFAULT_CODEC = "GZIP"
 _SOURCE = "compaction unit"
@@ -77,6 +77,8 @@ class CompactionUnit:
     config: WriteConfig
     as_hudi_1: bool
     requirements: StatisticsRequirements | None = None
+    sizes: tuple[int, ...] = ()
+    """The bytes of the operation's log files, in its order, as they were listed when the plan was checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class _Compaction:
         self.schema = without_meta_fields(unit.schema)
         self.config = unit.config
         self.as_hudi_1 = unit.as_hudi_1
-        self.storage: Storage = open_data_storage(unit.uri, unit.storage_options)
+        self.storage = SmallLogs(open_data_storage(unit.uri, unit.storage_options))
         self.epoch = attempt.stage_id
         token = WriteToken(attempt.partition_id, self.epoch, attempt.attempt_id)
         self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
@@ -133,6 +135,7 @@ class _Compaction:
     def run(self) -> CompactedSlice:
         started = time.perf_counter()
         files = self._log_files()
+        self.storage.expect(files)
         # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). Behind that of
         # a pending write may be one of a completed write, which no reader would find any more.
         scan = scan_log_files(self.storage, files, self.unit.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
@@ -190,8 +193,9 @@ class _Compaction:
 
     def _log_files(self) -> list[DataFile]:
         """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""
-        names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
-        return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
+        sizes = self.unit.sizes or [self.storage.stat(join(self.partition, name)).size for name in self.log_names]
+        files = [DataFile(self.partition, name, size) for name, size in zip(self.log_names, sizes, strict=True)]
+        return sorted(files, key=lambda file: parse_log_file(file.name).scan_order)
 
     def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> int:
         """Streams the merged rows into the new file; checks that no row was lost or doubled. Returns the rows that were

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
@@ -19,6 +19,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.new_file_groups import base_file_of
 from hudi_core.services.rewrite import Rewritten
 from hudi_core.services.row_sums import unproved
+from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
@@ -31,13 +32,15 @@ def build_units(
     schema: AvroSchema,
     timeline: Timeline,
     requirements: StatisticsRequirements | None,
+    listed: Mapping[str, Sequence[FileInfo]],
 ) -> list[CompactionUnit]:
     """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's,
-    without meta fields. `requirements`: see CompactionUnit.
+    without meta fields. `requirements`: see CompactionUnit. `listed` are the files of the plan's partitions.
     """
     committed = CommittedInstants.of(timeline)
     config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
     policy = MergePolicy.for_table(context.config, context.options)
+    sizes = {info.path: info.size for files in listed.values() for info in files}
     return [
         CompactionUnit(
             operation,
@@ -50,6 +53,7 @@ def build_units(
             config=config,
             as_hudi_1=as_hudi_1,
             requirements=requirements,
+            sizes=tuple(sizes[join(operation.partition, name)] for name in operation.log_files),
         )
         for operation in plan.operations
     ]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.write.markers import delete_markers, list_markers
+from hudi_core.filegroup.write.markers import delete_markers, list_markers, marker_folder
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import BaseFileName
@@ -76,6 +76,8 @@ def roll_back_attempt(
     Every step may be repeated: an attempt that dies here is resumed under the same rollback instant. In the end the
     instant is requested, unless nothing but its inflight file was there.
     """
+    if claim.epoch == 1 and _is_untouched(context, instant, action):
+        return None, {}
     left = find_leftovers(context, instant, action, partitions)
     removed = {info.path: info.size for info in left.files}
     if not left:
@@ -96,6 +98,20 @@ def roll_back_attempt(
     delete_markers(context.storage, instant)
     context.active.remove(instant, action, State.INFLIGHT)
     return rollback, removed
+
+
+def _is_untouched(context: TableContext, instant: str, action: str) -> bool:
+    """Whether no attempt at an instant that nobody claimed before has written anything, by the timeline and the markers
+    alone: every writer makes the instant inflight first, and a rollback makes it requested last.
+    """
+    timeline = context.active.load()
+    found = timeline.find(instant, action)
+    return (
+        found is not None
+        and found.state is State.REQUESTED
+        and pending_rollback_of(context.active, timeline, instant) is None
+        and not context.storage.list_tree(marker_folder(instant))
+    )
 
 
 def _delete(context: TableContext, files: Iterable[FileInfo], claim: Claim) -> None:

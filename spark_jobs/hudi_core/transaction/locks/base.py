@@ -7,6 +7,7 @@ import random
 import time
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -61,9 +62,12 @@ class TableLock(ABC):
         self.name = name
         self._owner = owner
         self._wait_seconds = wait_ms / 1000
+        self.on_taken: Callable[[], None] = lambda: None
+        """Called by `with` once the lock is taken: what was seen of the table before may be over."""
 
     def __enter__(self: Held) -> Held:
         self.acquire()
+        self.on_taken()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -19,6 +19,8 @@ from hudi_core.transaction.owner import Owner, drop_token, hold_token
 LOCK_PATH = ".hoodie/lock"
 BREAKS = ".hoodie/.airflow_hudi/locks"
 _MAX_BREAKERS = 1000
+_FOREIGN = "hudi-"
+"""Before the modification time of a lock of Hudi's, whose file names no token: the two are its token here."""
 
 
 class FileSystemLock(PolledLock):
@@ -111,14 +113,20 @@ class FileSystemLock(PolledLock):
         return json.dumps(content).encode()
 
     def _is_held_by(self, token: str) -> bool:
-        holder = self.holder()
-        return holder is not None and holder.token == token
+        """Whether the lock is the one of `token`. One request; a lock of Hudi's, which has no token, takes two."""
+        if token.startswith(_FOREIGN):
+            holder = self.holder()
+            return holder is not None and holder.token == token
+        try:
+            return _parse(self._storage.read(self._path), 0.0, self._path).token == token
+        except StorageNotFoundError:
+            return False
 
     def _blocker(self) -> LockHolder | None:
         holder = self.holder()
         if holder is None:
             return None
-        if not ((self._is_stale(holder) or self._is_silent(holder)) and self._remove(holder)):
+        if not ((self._is_stale(holder) or self._is_silent(holder)) and self._remove(holder.token)):
             return holder
         if holder.tolerance_seconds is not None:
             self._storage.delete(self._heartbeat_path(holder.token))
@@ -126,21 +134,19 @@ class FileSystemLock(PolledLock):
 
     def check(self) -> None:
         """TableLock.check."""
-        holder = self.holder()
-        if self._token is None or holder is None or holder.token != self._token:
-            raise lost(self.name, holder)
+        if self._token is None or not self._is_held_by(self._token):
+            raise lost(self.name, self.holder())
         if self._heartbeat is not None:
             try:
                 self._heartbeat.check()
             except ConflictError as error:
-                raise lost(self.name, holder, error.message) from error
+                raise lost(self.name, self.holder(), error.message) from error
 
     def _release(self, token: str) -> bool:
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             heartbeat.stop()
-        holder = self.holder()
-        released = holder is not None and holder.token == token and self._remove(holder)
+        released = self._is_held_by(token) and self._remove(token)
         if self._has_beaten:
             self._storage.delete(self._heartbeat_path(token))
         return released
@@ -175,15 +181,15 @@ class FileSystemLock(PolledLock):
             and sign_age(signs, storage_time(self._storage, self._breaks), tolerance) is None
         )
 
-    def _remove(self, holder: LockHolder) -> bool:
-        """Removes the lock that `holder` describes and no other. False when another process is about to do it."""
+    def _remove(self, held_by: str) -> bool:
+        """Removes the lock with the token `held_by` and no other. False when another process is about to do it."""
         token = self._new_token()
         hold_token(token)
         try:
-            guards = self._guard(holder, token)
+            guards = self._guard(held_by, token)
             if not guards:
                 return False
-            same = self._is_held_by(holder.token)
+            same = self._is_held_by(held_by)
             if same:
                 self._storage.delete(self._path)
             # The lock's token is never used again, so a process that creates the guard again finds another lock, or
@@ -194,11 +200,11 @@ class FileSystemLock(PolledLock):
         finally:
             drop_token(token)
 
-    def _guard(self, holder: LockHolder, token: str) -> list[str]:
+    def _guard(self, held_by: str, token: str) -> list[str]:
         """Creates the guard, numbered after those of dead processes; none while another one removes the lock."""
         guards: list[str] = []
         for number in range(_MAX_BREAKERS):
-            path = f"{self._breaks}/{holder.token}-{number:06d}.json"
+            path = f"{self._breaks}/{held_by}-{number:06d}.json"
             guards.append(path)
             try:
                 self._storage.create_exclusive(path, self._content(token))
@@ -225,7 +231,7 @@ class FileSystemLock(PolledLock):
 
 def _parse(data: bytes, modified: float, path: str) -> LockHolder:
     """A lock of ours, or one that Hudi made: an empty file, or its own JSON, which has no token."""
-    foreign = LockHolder(f"hudi-{int(modified * 1000)}", None, modified)
+    foreign = LockHolder(f"{_FOREIGN}{int(modified * 1000)}", None, modified)
     if not data.strip():
         return foreign
     value = parse_own(data, "the lock", path=path)

@@ -17,12 +17,11 @@ from hudi_core.config.lock_config import FOREIGN_MINUTES, PROVIDER
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, HeartbeatConfig
 from hudi_core.errors import LockError, StorageNotFoundError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.claim_names import CLAIMS, is_released
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.layout import naming_for
-from hudi_core.transaction.claim_file import has_let_go
 from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 _SHOWN = 3
@@ -73,14 +72,18 @@ def read_signs(
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
     young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now())
-    ours = {instant for instant in fresh.keys() | young.keys() if storage.list_files(f"{CLAIMS}/{instant}")}
+    claims = {
+        instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")]
+        for instant in fresh.keys() | young.keys()
+    }
+    ours = {instant for instant, names in claims.items() if names}
     mode = (
         CONCURRENCY_MODE.read(options)
         if CONCURRENCY_MODE.is_set(options)
         else CONCURRENCY_MODE.read(config.raw, path=config.path)
     )
     return WriterSigns(
-        {instant: age for instant, age in fresh.items() if instant not in ours or has_let_go(storage, instant)},
+        {instant: age for instant, age in fresh.items() if instant not in ours or is_released(claims[instant])},
         {instant: age for instant, age in young.items() if instant not in ours},
         mode,
     )

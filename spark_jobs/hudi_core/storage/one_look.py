@@ -1,0 +1,223 @@
+"""One look at a table for one step of a run: what the step needs of timelines and properties is requested once.
+
+A step is what lies between two moments at which the protocol needs the table as it is now: behind a claim, under the
+table lock, before a completed file is put, behind the work of an engine (docs/decisions/0042). Within `one_look` a
+thread lists each folder of the table's metadata once, and reads each of its small files once. Its own changes count.
+Claims, heartbeats, locks and markers are always looked up.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.recorded_changes import RecordingStorage
+
+T = TypeVar("T")
+
+_METADATA: Final = ".hoodie"
+_ALWAYS_FRESH: Final = (".hoodie/.airflow_hudi", ".hoodie/.heartbeat", ".hoodie/.locks", ".hoodie/.temp")
+"""Folders by which processes see each other: what is in them is never remembered."""
+_MOST_REMEMBERED: Final = 4096
+"""Folders and files that one look remembers; behind them the next ones are requested each time they are needed."""
+_COMPLETED: Final = re.compile(r"/\d+_\d+\.[a-z]+$")
+_MOST_COMPLETED: Final = 128
+_MOST_BYTES: Final = 128 << 10
+"""Of one remembered file: 16 MiB of completed files at the most."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one thread has seen since its look began."""
+
+    files: dict[str, list[FileInfo]] = field(default_factory=dict)
+    names: dict[str, set[str]] = field(default_factory=dict)
+    folders: dict[str, list[str]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Lets the next request go to the storage."""
+        for seen in (self.files, self.names, self.folders, self.values):
+            seen.clear()
+
+    def change(self, path: str, *, is_there: bool | None) -> None:
+        """Takes a change of a file into account; `is_there` is None where it is not known what became of it."""
+        folder, _, name = path.rpartition("/")
+        self.values.pop(path, None)
+        self.files.pop(folder, None)
+        if is_there is None:
+            self.names.pop(folder, None)
+        elif folder in self.names:
+            (self.names[folder].add if is_there else self.names[folder].discard)(name)
+        while folder:
+            folder = folder.rpartition("/")[0]
+            self.folders.pop(folder, None)
+
+
+class OneLookStorage(RecordingStorage):
+    """A storage of one table that remembers during a look. Threads may share it; each has looks of its own."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self._own = threading.local()
+        self._looks: list[_Look] = []
+        """Those of all threads: a change by one thread counts for the others."""
+        self._looks_guard = threading.Lock()
+        self._completed: dict[str, Any] = {}
+
+    @contextmanager
+    def one_look(self, *, goes_on: bool = False) -> Iterator[None]:
+        """Begins a look of this thread; with `goes_on` one that it has already goes on. Behind an inner look the outer
+        one begins anew.
+        """
+        outer, look = self._look(), _Look()
+        if goes_on and outer is not None:
+            yield
+            return
+        self._own.look = look
+        with self._looks_guard:
+            self._looks.append(look)
+        try:
+            yield
+        finally:
+            with self._looks_guard:
+                self._looks.remove(look)
+            self._own.look = outer
+            self.look_again()
+
+    @contextmanager
+    def no_look(self) -> Iterator[None]:
+        """Every request of this thread goes to the storage meanwhile."""
+        outer, self._own.look = self._look(), None
+        try:
+            yield
+        finally:
+            self._own.look = outer
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Forgets what this thread has seen: from here on it sees the table as it is now."""
+        look = self._look()
+        if look is not None:
+            look.forget()
+
+    def once(self, path: str, load: Callable[[], T]) -> T:
+        """What `load` makes of the file `path`, read once a look. The completed file of an instant whose name has the
+        completion time is never written again: a small one is remembered as long as the storage is.
+        """
+        look = self._look()
+        if look is None or not self._is_remembered(path):
+            return load()
+        seen = self._completed if _COMPLETED.search(path) else look.values
+        if path not in seen:
+            value = load()
+            if len(seen) < (_MOST_COMPLETED if seen is self._completed else _MOST_REMEMBERED) and _is_small(value):
+                seen[path] = value
+            return value
+        return cast("T", seen[path])
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        """See Storage, as for all methods below."""
+        return list(self._listed(folder, lambda look: look.files, super().list_files))
+
+    def list_names(self, folder: str) -> list[str]:
+        look = self._look()
+        if look is not None and folder in look.files:
+            return [info.name for info in look.files[folder]]
+        return list(self._listed(folder, lambda look: look.names, self._names))
+
+    def _names(self, folder: str) -> set[str]:
+        return set(super().list_names(folder))
+
+    def list_folders(self, folder: str) -> list[str]:
+        return list(self._listed(folder, lambda look: look.folders, super().list_folders))
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._changing(path):
+            super().write(path, data)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        with self._changing(path):
+            super().create_exclusive(path, data)
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        with self._changing(path):
+            return super().write_if(path, data, version=version)
+
+    def open_output(self, path: str) -> BinaryIO:
+        with self._changing(path):
+            return super().open_output(path)
+
+    def delete(self, path: str) -> bool:
+        with self._changing(path, is_there=False):
+            return super().delete(path)
+
+    def delete_folder(self, folder: str) -> None:
+        try:
+            super().delete_folder(folder)
+        finally:
+            for look in self._all_looks():
+                look.forget()
+
+    def _look(self) -> _Look | None:
+        return getattr(self._own, "look", None)
+
+    def _all_looks(self) -> list[_Look]:
+        with self._looks_guard:
+            return list(self._looks)
+
+    def _is_remembered(self, path: str) -> bool:
+        return path.startswith(_METADATA) and not path.startswith(_ALWAYS_FRESH)
+
+    def _listed(self, folder: str, seen_in: Callable[[_Look], dict[str, Any]], request: Callable[[str], Any]) -> Any:
+        look = self._look()
+        if look is None or not self._is_remembered(folder):
+            return request(folder)
+        seen = seen_in(look)
+        if folder not in seen:
+            listed = request(folder)
+            if len(seen) >= _MOST_REMEMBERED:
+                return listed
+            seen[folder] = listed
+        return seen[folder]
+
+    @contextmanager
+    def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
+        known: bool | None = None
+        try:
+            yield
+            known = is_there
+        finally:
+            self._completed.pop(path, None)
+            for look in self._all_looks():
+                look.change(path, is_there=known)
+
+
+def _is_small(value: object) -> bool:
+    return not isinstance(value, bytes) or len(value) <= _MOST_BYTES
+
+
+def one_look(storage: Storage, *, goes_on: bool = False) -> AbstractContextManager[None]:
+    """See OneLookStorage.one_look; nothing where the storage remembers nothing."""
+    return storage.one_look(goes_on=goes_on) if isinstance(storage, OneLookStorage) else nullcontext()
+
+
+def no_look(storage: Storage) -> AbstractContextManager[None]:
+    """See OneLookStorage.no_look."""
+    return storage.no_look() if isinstance(storage, OneLookStorage) else nullcontext()
+
+
+def look_again(storage: Storage) -> None:
+    """See OneLookStorage.look_again. Called where the protocol needs the table as it is now."""
+    if isinstance(storage, OneLookStorage):
+        storage.look_again()
+
+
+def once(storage: Storage, path: str, load: Callable[[], T]) -> T:
+    """See OneLookStorage.once."""
+    return storage.once(path, load) if isinstance(storage, OneLookStorage) else load()
