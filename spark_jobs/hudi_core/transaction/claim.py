@@ -14,7 +14,7 @@ from contextlib import suppress
 from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of, last_number
-from hudi_core.storage.base import Storage
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
@@ -36,6 +36,8 @@ class Claim:
         self._folder = folder
         self._record = record
         self._released = False
+        self._seen: FileInfo | None = None
+        """The claim file as it was listed when its content was found to be ours."""
         self._decided_by: int | None = None
         self.decided: Decision | None = None
         """An earlier owner's decision that may not be carried out yet; Completer does so before anything else."""
@@ -70,8 +72,9 @@ class Claim:
     def check_owner(self) -> None:
         """As check, whatever earlier owners decided."""
         self.heartbeat.check()
-        epochs = epochs_on_record(self._storage, self._folder)
-        if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
+        files = {info.path: info for info in self._storage.list_files(self._folder.path)}
+        epochs = epochs_of(info.name for info in files.values())
+        if not epochs or epochs[-1] != self.epoch or not self._is_as_recorded(files[self._record.path]):
             taken = bool(epochs) and epochs[-1] != self.epoch
             how = f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if taken else "was removed"
             raise self._lost(how, self._folder.claim(self.epoch))
@@ -135,6 +138,14 @@ class Claim:
         return ConflictError(
             f"the claim on instant {self.instant} {how}", path=path, remedy="leave the instant to its new owner"
         )
+
+    def _is_as_recorded(self, listed: FileInfo) -> bool:
+        """As _is_on_record: a file of the size and time at which ours was read needs no second reading."""
+        if listed != self._seen:
+            if not self._is_on_record():
+                return False
+            self._seen = listed
+        return True
 
     def _is_on_record(self) -> bool:
         """Whether the file of this epoch is the one that this process made.

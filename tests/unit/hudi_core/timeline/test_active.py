@@ -357,7 +357,7 @@ def test_a_plan_that_is_gone_is_not_reverted_to(layout: Any) -> None:
     storage = MemoryStorage()
     active = ActiveTimeline(storage, layout())
     storage.write(active.path(T, "compaction", State.INFLIGHT), b"")
-    with pytest.raises(TimelineError, match="is gone"):
+    with pytest.raises(TimelineError, match="has lost its plan"):
         active.revert_to_requested(T, "compaction")
 
 

@@ -91,7 +91,7 @@ def test_a_lost_claim_does_not_publish(setup: Setup) -> None:
 
 def test_a_claim_lost_while_publishing_does_not_complete(setup: Setup) -> None:
     setup.sink.meanwhile = [lambda: setup.table.claim(expired=True)]
-    with pytest.raises(ConflictError, match="taken over"):
+    with pytest.raises(ConflictError, match="a new owner closed"):
         setup.complete()
     assert setup.state() is State.INFLIGHT
 
