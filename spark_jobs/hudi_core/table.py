@@ -221,7 +221,8 @@ class HudiTable:
         """Which services the policy finds due now, and why; nothing is written. See services.policy.decisions."""
         from hudi_core.services.policy.decisions import decide
 
-        return decide(self._context, policy, Owner.current())
+        with one_look(self._storage):
+            return decide(self._context, policy, Owner.current())
 
     def validate_metadata(self) -> ValidationReport:
         """Compares the metadata table with the data files and rows; see services.metadata.validate.run."""
@@ -251,7 +252,8 @@ class HudiTable:
         """
         from hudi_core.services.look import preview
 
-        return preview(self._context_of(request), request, Owner.current(request.owner, request.run_id))
+        with one_look(self._storage):
+            return preview(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
     def nothing_to_do(self, request: Request) -> RunResult | None:
         """The result of a request that would find nothing to do; None where it has work, or only the work can tell.
@@ -267,7 +269,8 @@ class HudiTable:
         """
         from hudi_core.services.look import choose_engine
 
-        choice = choose_engine(self._context_of(request), request, at_once=at_once)
+        with one_look(self._storage):
+            choice = choose_engine(self._context_of(request), request, at_once=at_once)
         return replace(choice, local=True) if here else choice
 
     def run(

@@ -26,6 +26,7 @@ from hudi_core.services.compaction import merge_slice as execute
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
@@ -79,7 +80,7 @@ def dead_process() -> Owner:
 
 
 def run(path: Path, owner: Owner, plan: FaultPlan | None = None, instant: str | None = None) -> RunResult:
-    storage = LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan)
+    storage = OneLookStorage(LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan))
     config = TableConfig.load(storage)
     context = TableContext(str(path), storage, config, ActiveTimeline(storage, config), OPTIONS, {})
     return ServiceRunner(context, LocalEngine(1), owner).run(RunRequest(str(path), "compaction", instant=instant))

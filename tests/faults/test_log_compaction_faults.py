@@ -24,6 +24,7 @@ from hudi_core.services.log_compaction import merge_logs as execute
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
@@ -84,7 +85,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def run(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = None) -> RunResult:
-    storage = LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan)
+    storage = OneLookStorage(LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan))
     config = TableConfig.load(storage)
     context = TableContext(str(path), storage, config, ActiveTimeline(storage, config), OPTIONS, {})
     return ServiceRunner(context, LocalEngine(1), owner).run(RunRequest(str(path), "log_compaction", instant=instant))

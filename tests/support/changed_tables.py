@@ -17,6 +17,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
@@ -32,7 +33,7 @@ QUICK_CLOCK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 
 def open_context(table: Path, options: dict[str, str] | None = None, storage: Any = None) -> TableContext:
     """The context of a table on disk, under `storage` (a FaultStorage over it) when given."""
-    held = storage or LocalStorage(table)
+    held = OneLookStorage(storage or LocalStorage(table))
     config = TableConfig.load(held)
     return TableContext(str(table), held, config, ActiveTimeline(held, config), {**QUICK_CLOCK, **(options or {})})
 

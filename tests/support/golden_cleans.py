@@ -16,6 +16,7 @@ from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
 from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.active import ActiveTimeline
@@ -35,7 +36,7 @@ def cases(part: str) -> list[tuple[str, str]]:
 
 def context_of(table: Path, options: Mapping[str, str] | None = None, storage: Storage | None = None) -> TableContext:
     """The table as a service sees it."""
-    store = LocalStorage(table) if storage is None else storage
+    store = OneLookStorage(LocalStorage(table) if storage is None else storage)
     config = TableConfig.load(store)
     return TableContext(str(table), store, config, ActiveTimeline(store, config), {**SKEW, **(options or {})}, {})
 

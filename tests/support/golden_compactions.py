@@ -23,6 +23,7 @@ from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
@@ -59,7 +60,7 @@ def planned_cases(*, executed: bool | None = None) -> list[tuple[str, str]]:
 
 def context_of(table: Path, options: Mapping[str, str] | None = None, storage: Storage | None = None) -> TableContext:
     """The table as a service sees it."""
-    store = LocalStorage(table) if storage is None else storage
+    store = OneLookStorage(LocalStorage(table) if storage is None else storage)
     config = TableConfig.load(store)
     return TableContext(str(table), store, config, ActiveTimeline(store, config), {**OPTIONS, **(options or {})}, {})
 

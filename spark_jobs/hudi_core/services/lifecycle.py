@@ -183,6 +183,7 @@ def _run_instant(job: Job[Plan, Done]) -> InstantResult:
         with exit_code_of_changes(job.storage):
             ran = _run_claimed(job, plan)
     except ConflictError:
+        look_again(job.storage)
         job.refused()
         raise
     job.forget()
@@ -254,6 +255,7 @@ def _attempt(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Completer
             job.begin(plan, held)
             completion = _complete(job, plan, held, completer)
         except HudiError as error:
+            look_again(job.storage)
             job.withdraw(plan, held, error)
             raise
         if completion is None:

@@ -1,7 +1,7 @@
 """One look at a table for one step of a run: what the step needs of timelines and properties is requested once.
 
 A step is what lies between two moments at which the protocol needs the table as it is now: behind a claim, under the
-table lock, before a completed file is put, behind the work of an engine (docs/decisions/0042). Within `one_look` a
+table lock, before a completed file is put, behind the work of an engine (docs/decisions/0027). Within `one_look` a
 thread lists each folder of the table's metadata once, and reads each of its small files once. Its own changes count.
 Claims, heartbeats, locks and markers are always looked up.
 """

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from functools import cache
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -116,6 +117,7 @@ def of_prefixes(prefixes: Sequence[bytes]) -> Query:
     )
 
 
+_SMALL_FILE: Final = 64 << 10
 _EVERYTHING = Query(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
 
 
@@ -260,10 +262,18 @@ def check_base_file(storage: Storage, info: FileInfo) -> None:
 
 
 def _hfile(storage: Storage, info: FileInfo) -> HFileReader:
+    """A small file is read by one request, which serves its trailer, index and blocks."""
     path = info.path
-    return HFileReader(
-        lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path, storage.limits
-    )
+    if info.size > _SMALL_FILE:
+        return HFileReader(
+            lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path, storage.limits
+        )
+
+    @cache
+    def content() -> bytes:
+        return storage.read_range(path, ByteRange(0, info.size))
+
+    return HFileReader(lambda start, length: content()[start : start + length], info.size, path, storage.limits)
 
 
 def _logs(blocks: Iterable[LiveBlock], limits: SizeLimits) -> Iterator[Source]:

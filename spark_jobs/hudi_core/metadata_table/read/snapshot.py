@@ -28,6 +28,7 @@ from hudi_core.metadata_table.read.recorded_sizes import refuse_short
 from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.one_look import look_again
 from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.actions.commit import written_files
 from hudi_core.timeline.actions.write_stats import WrittenFile
@@ -103,6 +104,7 @@ class MetadataTableSnapshot:
         snapshot taken during the deletion misses existing keys. A drop delists the index first. A clean of the metadata
         table returns False without need. Costs one read and one listing.
         """
+        look_again(self.storage)
         if name not in TableConfig.load(self.storage).metadata_partitions:
             return False
         before = {info.name for info in self._listed.get(name, ())}
