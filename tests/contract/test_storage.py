@@ -126,6 +126,7 @@ def test_absence_has_its_own_error(storage: Storage) -> None:
     assert storage.list_files("nothing") == []
     assert storage.list_names("nothing") == []
     assert storage.list_folders("nothing") == []
+    assert storage.list_tree("nothing") == storage.list_tree("folder/file") == []
     assert storage.list_files("folder/file") == []
     storage.delete_folder("nothing")
     assert storage.read("folder/file") == b"x"
@@ -187,6 +188,9 @@ def test_listings_show_one_level_sorted_without_a_cache(storage: Storage) -> Non
     assert storage.list_folders("") == ["p", "p.q", "q"]
     assert [info.path for info in storage.list_files("p")] == ["p/3"]
     assert storage.list_folders("p") == ["p/x", "p/y", "p/y-"]
+    below = ["p/3", "p/x/1", "p/y-/6", "p/y/2"]
+    assert [(info.path, info.size) for info in storage.list_tree("p")] == [(path, 2) for path in below]
+    assert len(storage.list_tree("")) == 8
     put(storage, "p/7", b"")
     assert [info.path for info in storage.list_files("p")] == ["p/3", "p/7"]
     assert storage.delete("p/3") is True

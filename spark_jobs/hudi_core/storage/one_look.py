@@ -64,7 +64,7 @@ class OneLookStorage(RecordingStorage):
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
-        self._own = threading.local()
+        self._thread = threading.local()
         self._looks: list[_Look] = []
         """Those of all threads: a change by one thread counts for the others."""
         self._looks_guard = threading.Lock()
@@ -79,7 +79,7 @@ class OneLookStorage(RecordingStorage):
         if goes_on and outer is not None:
             yield
             return
-        self._own.look = look
+        self._thread.look = look
         with self._looks_guard:
             self._looks.append(look)
         try:
@@ -87,17 +87,17 @@ class OneLookStorage(RecordingStorage):
         finally:
             with self._looks_guard:
                 self._looks.remove(look)
-            self._own.look = outer
+            self._thread.look = outer
             self.look_again()
 
     @contextmanager
     def no_look(self) -> Iterator[None]:
         """Every request of this thread goes to the storage meanwhile."""
-        outer, self._own.look = self._look(), None
+        outer, self._thread.look = self._look(), None
         try:
             yield
         finally:
-            self._own.look = outer
+            self._thread.look = outer
             self.look_again()
 
     def look_again(self) -> None:
@@ -165,7 +165,7 @@ class OneLookStorage(RecordingStorage):
                 look.forget()
 
     def _look(self) -> _Look | None:
-        return getattr(self._own, "look", None)
+        return getattr(self._thread, "look", None)
 
     def _all_looks(self) -> list[_Look]:
         with self._looks_guard:

@@ -20,6 +20,7 @@ from hudi_core.services.compaction.merge_slice import CompactedSlice
 from hudi_core.services.compaction.units import build_units, prove
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.transaction.reconcile import list_partitions
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
@@ -135,8 +136,10 @@ def test_one_unit_for_each_operation_in_the_plans_order(golden: Golden, version:
     (instant,) = timeline.pending_compactions()
     plan = context.active.read_plan(instant.requested_time)
     schema = table_schema(context.storage, context.config, timeline)
-    units = build_units(context, instant.requested_time, plan, schema, timeline, None)
+    listed = dict(list_partitions(context.storage, {item.partition for item in plan.operations}))
+    units = build_units(context, instant.requested_time, plan, schema, timeline, None, listed)
     assert tuple(unit.operation for unit in units) == plan.operations
+    assert all(len(unit.sizes) == len(unit.operation.log_files) and min(unit.sizes) > 0 for unit in units)
     assert {(unit.instant, unit.as_hudi_1, unit.requirements) for unit in units} == {
         (instant.requested_time, version != "6", None)
     }

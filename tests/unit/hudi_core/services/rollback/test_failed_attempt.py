@@ -11,6 +11,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
+from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_attempt import Leftovers, find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.planner import request_rollback
@@ -188,7 +189,9 @@ def test_a_pending_rollback_of_an_attempt_keeps_a_plan_that_is_requested(make: C
 def leave_a_base_file(attempt: Attempt) -> None:
     base = next(attempt.table.glob(f"{PARTITIONS[0]}/*.parquet"))
     file_id, token, _ = base.name.split("_")
-    base.with_name(f"{file_id}_{token}_{attempt.instant}.parquet").write_bytes(b"cut off")
+    late = base.with_name(f"{file_id}_{token}_{attempt.instant}.parquet")
+    late.write_bytes(b"cut off")
+    create_marker(attempt.context.storage, attempt.instant, PARTITIONS[0], late.name, MarkerType.MERGE)
 
 
 def test_a_folder_named_like_an_inflight_file_is_refused(make: Callable[[str], Attempt]) -> None:
