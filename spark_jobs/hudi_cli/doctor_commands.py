@@ -27,6 +27,7 @@ _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @click.pass_obj
 def doctor(
     output: Output,
+    /,
     target: Target,
     option: tuple[str, ...],
     timeline_only: bool,
@@ -48,6 +49,7 @@ def doctor(
 @click.pass_obj
 def probe_store(
     output: Output,
+    /,
     target: Target,
     writers: int,
     rounds: int,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def timeline(
     output: Output,
+    /,
     target: Target,
     action: str | None,
     state: str | None,
@@ -66,6 +67,7 @@ def timeline(
 @click.pass_obj
 def show(
     output: Output,
+    /,
     target: Target,
     instant: str,
     action: str | None,
@@ -99,6 +101,7 @@ def show(
 @click.pass_obj
 def files(
     output: Output,
+    /,
     target: Target,
     partition: str | None,
     as_of: str | None,

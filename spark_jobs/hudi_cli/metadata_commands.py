@@ -53,6 +53,7 @@ def metadata() -> None:
 @click.pass_obj
 def validate(
     output: Output,
+    /,
     target: Target,
     option: tuple[str, ...],
 ) -> int | None:
@@ -75,6 +76,7 @@ def validate(
 @click.pass_obj
 def perf(
     output: Output,
+    /,
     target: Target,
     partitions: tuple[str, ...],
     option: tuple[str, ...],
@@ -96,7 +98,7 @@ def perf(
 @hudi_option()
 @engine_options("local", "Where files are read.")
 @click.pass_obj
-def create(output: Output, target: Target, **given: Any) -> None:
+def create(output: Output, /, target: Target, **given: Any) -> None:
     """Create the metadata table, and indexes in it, without a write of data.
 
     Initializes `files` where it is missing. Secondary and expression indexes must be defined in the table. Existing
@@ -115,7 +117,7 @@ def create(output: Output, target: Target, **given: Any) -> None:
 @hudi_option()
 @engine_options("local", "Where files are read.")
 @click.pass_obj
-def update(output: Output, target: Target, **given: Any) -> None:
+def update(output: Output, /, target: Target, **given: Any) -> None:
     """Apply missing instants to the metadata table, and run its own services.
 
     Commits, cleans, rollbacks and restores that are missing in it are applied in their order; then failed deltacommits
@@ -131,7 +133,7 @@ def update(output: Output, target: Target, **given: Any) -> None:
 @_column
 @hudi_option()
 @click.pass_obj
-def drop(output: Output, target: Target, **given: Any) -> None:
+def drop(output: Output, /, target: Target, **given: Any) -> None:
     """Drop indexes, columns of column_stats, or the whole metadata table.
 
     Without --partition and --column, or with `files`, the whole metadata table is dropped, and readers list the storage
@@ -152,7 +154,7 @@ def _perform(
     engine: str = "local",
     master: str = "",
     spark_conf: tuple[str, ...] = (),
-    **names: tuple[str, ...],
+    **names: Any,
 ) -> None:
     request = cls(**target.request_fields(option), **names)
     document = run_on(output, request, engine=engine, master=master, spark_conf=spark_conf)

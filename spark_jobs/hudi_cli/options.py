@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from getpass import getuser
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -98,7 +98,7 @@ def common(command: F) -> F:
     ) -> Any:
         return command(target=Target(table, storage_option, storage_options_file), **arguments)
 
-    return _with_common_options(with_target, click.argument("table", metavar="TABLE"))
+    return cast("F", _with_common_options(with_target, click.argument("table", metavar="TABLE")))
 
 
 def common_of_tables(command: F) -> F:
@@ -112,7 +112,8 @@ def common_of_tables(command: F) -> F:
             targets=[Target(item, storage_option, storage_options_file) for item in dict.fromkeys(table)], **arguments
         )
 
-    return _with_common_options(with_targets, click.argument("table", metavar="TABLE...", nargs=-1, required=True))
+    table = click.argument("table", metavar="TABLE...", nargs=-1, required=True)
+    return cast("F", _with_common_options(with_targets, table))
 
 
 def _with_common_options(command: Any, table: Callable[[Any], Any]) -> Any:
@@ -150,11 +151,12 @@ def max_bytes_option(command: F) -> F:
         budget = () if max_bytes is None else (f"{PLAN_MAX_BYTES.name}={max_bytes}",)
         return command(option=(*option, *budget), **arguments)
 
-    return click.option(
+    option = click.option(
         "--max-bytes",
         type=click.IntRange(1),
         help="Plan no more than reads so many bytes, the best gain first. The rest is due at once.",
-    )(with_budget)
+    )
+    return cast("F", option(with_budget))
 
 
 def engine_options(default: str, meaning: str) -> Callable[[F], F]:

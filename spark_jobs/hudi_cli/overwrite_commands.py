@@ -47,7 +47,7 @@ def _partitions(meaning: str, *, required: bool) -> Callable[[F], F]:
 @_dry_run
 @click.pass_obj
 def insert_overwrite(
-    output: Output, target: Target, *, option: tuple[str, ...], dataframe_arg: tuple[str, ...], **given: Any
+    output: Output, /, target: Target, *, option: tuple[str, ...], dataframe_arg: tuple[str, ...], **given: Any
 ) -> None:
     """Replace partitions by the rows of Parquet files, of a query, or of a DataFrame.
 
@@ -71,7 +71,7 @@ def insert_overwrite(
 @engine_options("local", "Where rows are taken out of row-level indexes, if the table has any.")
 @_dry_run
 @click.pass_obj
-def delete_partition(output: Output, target: Target, *, option: tuple[str, ...], **given: Any) -> None:
+def delete_partition(output: Output, /, target: Target, *, option: tuple[str, ...], **given: Any) -> None:
     """Delete all rows of partitions.
 
     Nothing is read but for row-level indexes; the files go with a later clean.

@@ -22,7 +22,7 @@ from hudi_core.storage.registry import scheme_of
 )
 @hudi_option()
 @click.pass_obj
-def plan(output: Output, target: Target, option: tuple[str, ...], policy: str | None) -> None:
+def plan(output: Output, /, target: Target, option: tuple[str, ...], policy: str | None) -> None:
     """Report which services are due now, and why.
 
     Nothing is written. With --policy by the conditions of the policy for TABLE.

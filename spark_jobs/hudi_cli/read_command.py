@@ -64,6 +64,7 @@ MOST_PRINTED = 100_000
 @click.pass_obj
 def read(
     output: Output,
+    /,
     target: Target,
     *,
     query: Query,

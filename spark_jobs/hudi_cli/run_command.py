@@ -92,6 +92,7 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 @click.pass_obj
 def run(
     output: Output,
+    /,
     targets: Sequence[Target],
     *,
     engine: str,

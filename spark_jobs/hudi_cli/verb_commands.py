@@ -38,7 +38,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be do
 @max_bytes_option
 @_dry_run
 @click.pass_obj
-def schedule(output: Output, service: str, target: Target, **given: Any) -> None:
+def schedule(output: Output, /, service: str, target: Target, **given: Any) -> None:
     """See the help."""
     check_service(service)
     _perform(output, ScheduleRequest, target, service=service, **given)
@@ -50,7 +50,7 @@ def schedule(output: Output, service: str, target: Target, **given: Any) -> None
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def rollback(output: Output, target: Target, **given: Any) -> None:
+def rollback(output: Output, /, target: Target, **given: Any) -> None:
     """Undo a failed write, or the newest commit.
 
     An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
@@ -65,7 +65,7 @@ def rollback(output: Output, target: Target, **given: Any) -> None:
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def restore(output: Output, target: Target, **given: Any) -> None:
+def restore(output: Output, /, target: Target, **given: Any) -> None:
     """Take the table back to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
@@ -83,7 +83,7 @@ def restore(output: Output, target: Target, **given: Any) -> None:
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def unschedule(output: Output, target: Target, **given: Any) -> None:
+def unschedule(output: Output, /, target: Target, **given: Any) -> None:
     """Drop a pending plan that will not be run.
 
     Files of attempts at it are deleted, too. Reports what that unblocks.
@@ -96,7 +96,7 @@ def unschedule(output: Output, target: Target, **given: Any) -> None:
 @click.argument("instant")
 @hudi_option()
 @click.pass_obj
-def takeover(output: Output, target: Target, **given: Any) -> None:
+def takeover(output: Output, /, target: Target, **given: Any) -> None:
     """Free a pending instant whose owner is dead.
 
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
@@ -115,7 +115,7 @@ def savepoint() -> None:
 @click.option("--comment", default="", help="Why it is kept.")
 @hudi_option()
 @click.pass_obj
-def savepoint_create(output: Output, target: Target, **given: Any) -> None:
+def savepoint_create(output: Output, /, target: Target, **given: Any) -> None:
     """Keep a commit's files until the savepoint is deleted."""
     _perform(output, SavepointCreateRequest, target, **given)
 
@@ -125,7 +125,7 @@ def savepoint_create(output: Output, target: Target, **given: Any) -> None:
 @click.option("--instant", required=True, help="The savepoint.")
 @hudi_option()
 @click.pass_obj
-def savepoint_delete(output: Output, target: Target, **given: Any) -> None:
+def savepoint_delete(output: Output, /, target: Target, **given: Any) -> None:
     """Give a savepoint up; the next clean may delete its files."""
     _perform(output, SavepointDeleteRequest, target, **given)
 
@@ -134,7 +134,7 @@ def savepoint_delete(output: Output, target: Target, **given: Any) -> None:
 @common
 @hudi_option()
 @click.pass_obj
-def savepoint_list(output: Output, target: Target, option: tuple[str, ...]) -> None:
+def savepoint_list(output: Output, /, target: Target, option: tuple[str, ...]) -> None:
     """List the savepoints."""
     opened = target.open(option)
     rows = [item.to_dict() for item in opened.savepoints()]

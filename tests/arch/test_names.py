@@ -24,7 +24,7 @@ PRIVATE_WORDS = (
     "untold", "wanted", "weightless", "whoever", "witnesses",
 )
 # fmt: on
-"""Words of no Hudi user, each a part of a name or several parts of one (docs/glossary.md has the field's)."""
+"""Words of no Hudi user, each a part of a name or several parts of one (ARCHITECTURE.md has the field's)."""
 
 OWN = re.compile(r"own(_(timeline|instant)s?)?")
 """The metadata timeline, and its instants."""
