@@ -33,9 +33,9 @@ def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list
 
 
 def spelled(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Each of `names` as it is written in `known`; as it is where it is not there, or more than once but for case."""
+    """Each of `names` as it is written in `known`; as it is where it is not there, or in several ways."""
     exact, lowered = frozenset(known), dict[str, str]()
-    for name in known:
+    for name in exact:
         lowered[name.lower()] = "" if name.lower() in lowered else name
     return [name if name in exact else lowered.get(name.lower()) or name for name in names]
 

@@ -30,6 +30,7 @@ def test_a_column_that_is_there_twice_but_for_case_is_refused_where_it_is_reques
 def test_names_are_spelled_as_they_are_known() -> None:
     assert spelled(["NAME", "id", "x"], ["Id", "name"]) == ["name", "Id", "x"]
     assert spelled(["ab", "aB"], ["aB", "Ab"]) == ["ab", "aB"]
+    assert spelled(["DT"], ["dt", "id", "dt"]) == ["dt"]
 
 
 def test_distinct_names() -> None:

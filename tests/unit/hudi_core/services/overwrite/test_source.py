@@ -144,6 +144,9 @@ def test_a_dropped_column_that_the_schema_names_is_read_once(golden: Golden, tmp
     numbers = rows.set_column(at, "dt", pa.array(range(rows.num_rows), pa.int32()))
     with pytest.raises(ConfigError, match="'dt' is of type int32, and the table's of string"):
         overwrite(table, put_source(numbers, tmp_path / "3"))
+    other_case = rows.rename_columns([name.upper() for name in rows.schema.names])
+    overwrite(table, put_source(other_case, tmp_path / "4"), whole_table=True)
+    assert_same_rows(read_rows(table).select(rows.schema.names), rows, ignore=())
 
 
 def test_columns_must_be_the_tables(table: Path, tmp_path: Path) -> None:
