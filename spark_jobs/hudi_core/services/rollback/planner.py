@@ -74,8 +74,8 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
     now.
 
     Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit
-    is inflight at once: one that is only requested was planned for a write that had not completed, and must not undo it
-    when it has (RollbackExecution.begin).
+    says so in its plan, and is inflight at once: one that is only requested and does not say so was planned for a write
+    that had not completed, and must not undo it when it has (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()

@@ -32,6 +32,7 @@ from hudi_core.timeline.actions.rollback import (
     RollbackRequest,
     decode_rollback_plan,
     encode_rollback_plan,
+    is_of_completed,
 )
 from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import is_clustering
@@ -74,9 +75,9 @@ class RollbackExecution:
         self._owner = owner
         self.rollback = rollback
         self._source = self._active.path(rollback, Action.ROLLBACK, State.REQUESTED)
-        self.plan: RollbackPlan = decode_rollback_plan(
-            self._active.read_requested(rollback, Action.ROLLBACK), path=self._source
-        )
+        content = self._active.read_requested(rollback, Action.ROLLBACK)
+        self.plan: RollbackPlan = decode_rollback_plan(content, path=self._source)
+        self._is_of_completed = is_of_completed(content, path=self._source)
         # Before anything is claimed or written: a request that can't be followed refuses the plan as a whole.
         failed, by_name = self.plan.instant, context.config.features.rollback_deletes_logs
         is_renamed = partial(is_named_after_another, self._storage, failed) if by_name else None
@@ -107,13 +108,13 @@ class RollbackExecution:
         """Makes the rollback inflight and the completed instant pending, so that nothing reads or builds on it from
         here on.
 
-        A rollback that is only requested was planned for a pending write, unless a restore planned it (`restores`), or
-        its run died before it was inflight (_was_completed). When that write has completed since, its writer lived: the
-        plan is dropped and ConflictError raised. Without a restore, behind which no writer is at work, a planned action
-        never shows as one to run (_withhold). For a restore its inflight file goes first: an instant that shows as
-        requested beside its rollback was completed, and goes as a whole; one that is inflight keeps its plan. In the
-        rollback of an attempt (`keeps_plan`) a planned action that shows as requested gets inflight, and so keeps its
-        plan, too.
+        A rollback that is only requested was planned for a pending write, unless a restore planned it (`restores`) or
+        its plan says that the write was completed (is_of_completed). When a pending one has completed since, its writer
+        lived: the plan is dropped and ConflictError raised. Without a restore, behind which no writer is at work, a
+        planned action never shows as one to run (_withhold). For a restore its inflight file goes first: an instant
+        that shows as requested beside its rollback was completed, and goes as a whole; one that is inflight keeps its
+        plan. In the rollback of an attempt (`keeps_plan`) a planned action that shows as requested gets inflight, and
+        so keeps its plan, too.
         """
         with self._context.lock(self._owner) as lock:
             timeline = self._active.load()
@@ -121,7 +122,7 @@ class RollbackExecution:
             completed = target is not None and target.is_completed
             if target is not None and completed:
                 is_requested = timeline.get(self.rollback, Action.ROLLBACK).state is State.REQUESTED
-                if not restores and is_requested and not self._was_completed(target):
+                if not restores and is_requested and not self._is_of_completed:
                     lock.check()
                     self._drop_plan(target)
                 guard(timeline, target)
@@ -138,15 +139,6 @@ class RollbackExecution:
                 self._storage.delete(self._active.path(target.requested_time, target.pending_action, State.INFLIGHT))
             if completed:
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
-
-    def _was_completed(self, target: Instant) -> bool:
-        """Whether the instant had completed when its rollback was planned, by the times of both and by the clock of the
-        storage; where that has no order of them, it had not.
-        """
-        changed = self._active.modified()
-        completed, requested = (changed.get(path) for path in (self._active.path_of(target), self._source))
-        is_later = completed is not None and requested is not None and completed < requested
-        return is_later and target.completed_at < self.rollback
 
     def _withhold(self, target: Instant) -> None:
         """Makes a compaction or clustering a pending write, so that no writer with inline services takes up its plan.
@@ -263,4 +255,4 @@ def encode_plan(context: TableContext, instant: Instant, steps: Iterable[FileUnd
         )
         for step in steps
     ]
-    return encode_rollback_plan(instant.requested_time, instant.action, requests)
+    return encode_rollback_plan(instant.requested_time, instant.action, requests, completed=instant.is_completed)

@@ -19,6 +19,7 @@ from hudi_core.timeline.actions.plan_fields import numbers, record_map, records,
 from hudi_core.timeline.actions.pretty_json import member
 
 _RELEASE: Final = "airflow_hudi.version"
+_OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,12 @@ class RollbackMetadata:
         return sum(len(part.deleted) for part in self.partitions)
 
 
-def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackRequest]) -> bytes:
-    """The content of `<R>.rollback.requested` for the pending `action`; its header names this release."""
+def encode_rollback_plan(
+    instant: str, action: str, requests: Iterable[RollbackRequest], *, completed: bool = False
+) -> bytes:
+    """The content of `<R>.rollback.requested` for `action`; its header names this release, and says whether the instant
+    was `completed` when it was planned.
+    """
     return encode_datum(
         "HoodieRollbackPlan",
         {
@@ -91,13 +96,20 @@ def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackR
             ],
             "version": 1,
         },
-        metadata={_RELEASE: VERSION.encode()},
+        metadata={_RELEASE: VERSION.encode()} | ({_OF_COMPLETED: b"true"} if completed else {}),
     )
 
 
 def is_engine_plan(data: bytes, *, path: str) -> bool:
     """Whether encode_rollback_plan made the plan, and not Hudi. Raises CorruptFileError naming `path`."""
     return _RELEASE in container_metadata(data, path=path)
+
+
+def is_of_completed(data: bytes, *, path: str) -> bool:
+    """Whether the instant was completed when encode_rollback_plan made the plan; of a plan of Hudi it is not known, and
+    this is False. Raises CorruptFileError naming `path`.
+    """
+    return _OF_COMPLETED in container_metadata(data, path=path)
 
 
 def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
