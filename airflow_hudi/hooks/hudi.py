@@ -13,7 +13,7 @@ from airflow.sdk import BaseHook, ObjectStoragePath
 from airflow.sdk.io import has_fs
 
 from airflow_hudi.addresses import is_absolute
-from airflow_hudi.hooks.connections import asking_for
+from airflow_hudi.hooks.connections import asking_for, check_backends
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, CredentialsMissingError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
@@ -108,9 +108,9 @@ class HudiHook(BaseHook):
                 f"the connection {self.storage_conn_id!r} cannot be used: {error}",
                 remedy=_how_to_install("s3"),
             ) from error
+        check_backends(self.storage_conn_id)
         hook = S3Hook(aws_conn_id=self.storage_conn_id)
-        with asking_for(self.storage_conn_id):
-            given = hook.get_session().get_credentials()
+        given = hook.get_session().get_credentials()
         if given is None:
             raise CredentialsMissingError(
                 f"neither the connection {self.storage_conn_id!r} nor this process has credentials of S3",
@@ -149,6 +149,7 @@ class HudiHook(BaseHook):
             return LocalStorage(uri)
         if self.storage_conn_id is None:
             return open_storage(uri, self.storage_options)
+        check_backends(self.storage_conn_id)
         try:
             with asking_for(self.storage_conn_id):
                 path = ObjectStoragePath(uri, conn_id=self.storage_conn_id)
