@@ -22,7 +22,7 @@ from hudi_core.transaction import claim as claims
 from hudi_core.transaction import commit
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
-from hudi_core.transaction.commit import CheckLock, Completer
+from hudi_core.transaction.commit import CheckOwner, Completer
 from hudi_core.transaction.decision import Decision
 from tests.support.inflight_compactions import LatePuts, MeanwhileStorage, OpenLock, T, Table, quiet_clock
 from tests.support.interleaving import Interleaving
@@ -158,7 +158,7 @@ def test_an_expired_lease_of_the_table_lock_lets_no_run_complete_twice(layout: i
     table = Table(layout).begin()
     with table.claim() as held:
 
-        def publish(_: CheckLock) -> None:
+        def publish(_: CheckOwner) -> None:
             table.storage.delete(".hoodie/lock")
             table.storage.create_exclusive(".hoodie/lock", b"")
 

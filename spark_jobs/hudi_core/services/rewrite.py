@@ -43,7 +43,7 @@ from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import CheckLock, Precondition, check_not_rolled_back
+from hudi_core.transaction.commit import CheckOwner, Precondition, Publish, check_not_rolled_back
 from hudi_core.transaction.concurrent_operations import operation_start_at
 from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winners, remove_losers
 
@@ -80,8 +80,6 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     find_files: FindFiles = staticmethod(base_files_of)
     """Which files are those of the attempts."""
     _corrupt_blocks = 0
-    _is_first = False
-    """Whether nobody has claimed the instant, or made it inflight, before this run."""
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
@@ -145,12 +143,11 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
 
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
-        before = self.active.load().find(self.instant, self.action)
-        self._is_first = held.epoch == 1 and before is not None and before.state is State.REQUESTED
         roll_back_attempt(self.context, self.instant, self.action, _partitions(self.file_groups(plan)), held)
         held.check()
         if held.epoch > 1:
             forget_staged(self.storage, self.instant, up_to=held.epoch)
+        look_again(self.storage)  # Hudi may have dropped the instant since it was claimed
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
@@ -207,7 +204,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
                 operation_start_at(timeline, self.instant),
             ),
         )
-        publish: Callable[[], None] | None = None
+        publish: Publish | None = None
         if publisher is not None and requirements is not None:
             rows = self._moved_rows(publisher, rewritten.files, timeline, workers)
             if prepares:
@@ -246,7 +243,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         # The schema's default for `version` is 1, but Hudi writes null (CommitMetadataSerDe).
         return encode_commit_avro(replace(metadata, extra={"version": None}))
 
-    def _publish(self, publish: Callable[[], None] | None, _: CheckLock) -> None:
+    def _publish(self, publish: Publish | None, check: CheckOwner) -> None:
         """Under the lock. The files were not read for an index that was created meanwhile."""
         listed, config = TableConfig.load(self.storage), self.context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (
@@ -259,7 +256,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
                 remedy="run it again",
             )
         if publish is not None:
-            publish()
+            publish(check)
 
     def _check_not_rolled_back(self, timeline: Timeline, since: Timeline) -> None:
         check_not_rolled_back(timeline, self.instant, partial(rollback_target, self.active), since)
@@ -294,17 +291,8 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
                 self.storage.delete(info.path)
 
     def clean_up(self, plan: Plan, done: Stats) -> None:
-        """Removes the files of other attempts, what was staged, and the markers.
-
-        Where nobody claimed the instant before, all attempts are tasks of this run, and their markers are all there:
-        only the partitions of files that lost are listed.
-        """
-        winners, markers = _sizes(done), list_markers(self.storage, self.instant)
-        if self._is_first and self.find_files is base_files_of:
-            markers, planned = [item for item in markers if item.data_path not in winners], frozenset[str]()
-        else:
-            planned = _partitions(self.file_groups(plan))
-        self._clean_up(planned.union(item.partition for item in markers), winners)
+        """Removes the files of other attempts, what was staged, and the markers."""
+        self._clean_up(self._touched(plan), _sizes(done))
 
     def clean_up_completed(self, *, decided: bool) -> None:
         """As clean_up, by what the commit says."""

@@ -29,9 +29,10 @@ _COMPLETED: Final = re.compile(r"/\d+_\d+\.[a-z]+$")
 _MOST_COMPLETED: Final = 128
 _MOST_BYTES: Final = 128 << 10
 """Of one remembered file: 16 MiB of completed files at the most."""
+_UNKNOWN: Final = object()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Look:
     """What one thread has seen since its look began."""
 
@@ -39,14 +40,18 @@ class _Look:
     names: dict[str, set[str]] = field(default_factory=dict)
     folders: dict[str, list[str]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    changes: int = 0
+    """How often something was forgotten or changed: the answer to a request that was under way then is not kept."""
 
     def forget(self) -> None:
         """Lets the next request go to the storage."""
+        self.changes += 1
         for seen in (self.files, self.names, self.folders, self.values):
             seen.clear()
 
     def change(self, path: str, *, is_there: bool | None) -> None:
         """Takes a change of a file into account; `is_there` is None where it is not known what became of it."""
+        self.changes += 1
         folder, _, name = path.rpartition("/")
         self.values.pop(path, None)
         self.files.pop(folder, None)
@@ -106,29 +111,31 @@ class OneLookStorage(RecordingStorage):
         if look is not None:
             look.forget()
 
-    def once(self, path: str, load: Callable[[], T]) -> T:
-        """What `load` makes of the file `path`, read once a look. The completed file of an instant whose name has the
-        completion time is never written again: a small one is remembered as long as the storage is.
+    def once(self, path: str, load: Callable[[], T], keep: Callable[[T], bool]) -> T:
+        """What `load` makes of the file `path`, read once a look where `keep` is true of it. The completed file of an
+        instant whose name has the completion time is never written again: it is remembered as long as the storage is.
         """
         look = self._look()
         if look is None or not self._is_remembered(path):
             return load()
-        seen = self._completed if _COMPLETED.search(path) else look.values
-        if path not in seen:
-            value = load()
-            if len(seen) < (_MOST_COMPLETED if seen is self._completed else _MOST_REMEMBERED) and _is_small(value):
+        lasts = _COMPLETED.search(path) and (path in self._completed or len(self._completed) < _MOST_COMPLETED)
+        seen = self._completed if lasts else look.values
+        value = seen.get(path, _UNKNOWN)
+        if value is _UNKNOWN:
+            changes, value = look.changes, load()
+            if keep(value) and look.changes == changes and len(seen) < _MOST_REMEMBERED:
                 seen[path] = value
-            return value
-        return cast("T", seen[path])
+        return cast("T", value)
 
     def list_files(self, folder: str) -> list[FileInfo]:
         """See Storage, as for all methods below."""
-        return list(self._listed(folder, lambda look: look.files, super().list_files))
-
-    def list_names(self, folder: str) -> list[str]:
+        files: list[FileInfo] = self._listed(folder, lambda look: look.files, super().list_files)
         look = self._look()
         if look is not None and folder in look.files:
-            return [info.name for info in look.files[folder]]
+            look.names[folder] = {info.name for info in files}  # a look does not go back to names that are older
+        return list(files)
+
+    def list_names(self, folder: str) -> list[str]:
         return list(self._listed(folder, lambda look: look.names, self._names))
 
     def _names(self, folder: str) -> set[str]:
@@ -179,12 +186,12 @@ class OneLookStorage(RecordingStorage):
         if look is None or not self._is_remembered(folder):
             return request(folder)
         seen = seen_in(look)
-        if folder not in seen:
-            listed = request(folder)
-            if len(seen) >= _MOST_REMEMBERED:
-                return listed
-            seen[folder] = listed
-        return seen[folder]
+        listed = seen.get(folder, _UNKNOWN)
+        if listed is _UNKNOWN:
+            changes, listed = look.changes, request(folder)
+            if look.changes == changes and len(seen) < _MOST_REMEMBERED:
+                seen[folder] = listed
+        return listed
 
     @contextmanager
     def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
@@ -196,10 +203,6 @@ class OneLookStorage(RecordingStorage):
             self._completed.pop(path, None)
             for look in self._all_looks():
                 look.change(path, is_there=known)
-
-
-def _is_small(value: object) -> bool:
-    return not isinstance(value, bytes) or len(value) <= _MOST_BYTES
 
 
 def one_look(storage: Storage, *, goes_on: bool = False) -> AbstractContextManager[None]:
@@ -218,6 +221,11 @@ def look_again(storage: Storage) -> None:
         storage.look_again()
 
 
-def once(storage: Storage, path: str, load: Callable[[], T]) -> T:
+def once(storage: Storage, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:
     """See OneLookStorage.once."""
-    return storage.once(path, load) if isinstance(storage, OneLookStorage) else load()
+    return storage.once(path, load, keep) if isinstance(storage, OneLookStorage) else load()
+
+
+def is_small(data: bytes) -> bool:
+    """Whether the content of a file may be remembered."""
+    return len(data) <= _MOST_BYTES

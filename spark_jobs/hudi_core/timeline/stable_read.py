@@ -14,7 +14,7 @@ from typing import Final
 
 from hudi_core.codec.avro.container import is_container, is_whole
 from hudi_core.storage.base import Storage
-from hudi_core.storage.one_look import once
+from hudi_core.storage.one_look import is_small, once
 
 YOUNG_SECONDS: Final = 10.0
 """Seconds after its last change for which a truncated file may still be written; later its writer is dead."""
@@ -28,7 +28,11 @@ def read_stable(storage: Storage, path: str) -> bytes:
     A file that is still truncated after the last attempt is returned as it is: its meaning is for the caller to decide.
     Raises StorageNotFoundError.
     """
-    return once(storage, path, lambda: _read_stable(storage, path))
+
+    def is_final(data: bytes) -> bool:
+        return is_small(data) and not looks_cut_short(data)  # else its writer may still finish it
+
+    return once(storage, path, lambda: _read_stable(storage, path), is_final)
 
 
 def _read_stable(storage: Storage, path: str) -> bytes:

@@ -34,10 +34,10 @@ about nine minutes: five times five tries of 20 seconds, and the pauses between 
 """
 WhyNot = Callable[[Decision, Timeline], str | None]
 """Why a decision may no longer be carried out on the timeline, read under the lock; None where it may."""
-CheckLock = Callable[[], None]
-"""Raises LockError when the table lock is lost."""
-Publish = Callable[[CheckLock], None]
-"""Updates the metadata table under the lock, which it may check before a change that readers believe at once."""
+CheckOwner = Callable[[], None]
+"""Raises LockError when the table lock is lost, ConflictError when the instant has another owner."""
+Publish = Callable[[CheckOwner], None]
+"""Updates the metadata table under the lock; it calls the check before a change that readers believe at once."""
 Precondition = Callable[[Timeline], None]
 """Raises ConflictError when the timeline, read under the lock, no longer allows the commit."""
 
@@ -82,8 +82,13 @@ class Completer:
             check_inflight(timeline, instant, action)
             for precondition in preconditions:
                 precondition(timeline)
+
+            def check() -> None:
+                lock.check()
+                self._claim.check()
+
             if publish is not None:
-                publish(lock.check)
+                publish(check)
             # A successor that came meanwhile has closed the epoch, so that the decision cannot be recorded.
             completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
             decision = Decision(action, completion_time, content, timeline.commits().requested_times)

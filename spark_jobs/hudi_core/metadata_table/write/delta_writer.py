@@ -91,11 +91,19 @@ class DeltaWriter:
         if found is None or not found.is_completed:
             self._write(instant, records, staged, timeline, found, self.token)
 
-    def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
+    def write_alone(
+        self,
+        instant: str,
+        records: Mapping[str, Iterable[Record]],
+        staged: Staged = _NOTHING,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """As `write`, where the metadata table may hold nothing else of `instant`: it is rolled back there before it is
         run again.
 
-        A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer.
+        A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer; and
+        where that is gone there, once it is completed here: `check` raises, right before, where the instant may have
+        been rolled back.
         Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears
         meanwhile.
         """
@@ -109,7 +117,7 @@ class DeltaWriter:
         if rollback is not None:
             raise _conflict(f"rollback {rollback} of this instant is unfinished on the metadata table", ROOT)
         token = _ONE_FOR_ALL if self._by_instant else self.token
-        self._write(instant, records, staged, timeline, None, token, alone=True)
+        self._write(instant, records, staged, timeline, None, token, check)
 
     @property
     def _by_instant(self) -> bool:
@@ -124,9 +132,9 @@ class DeltaWriter:
         timeline: Timeline,
         found: Instant | None,
         token: WriteToken,
-        *,
-        alone: bool = False,
+        check_alone: Callable[[], None] | None = None,
     ) -> None:
+        alone = check_alone is not None
         schema = latest_schema(self.metadata_timeline.active, timeline)
         encoder = RecordEncoder(block_schema(schema))
         changes = {name: _encoded(encoder, items) for name, items in records.items()}
@@ -148,6 +156,8 @@ class DeltaWriter:
         if alone:
             self._refuse_newcomers(timeline, instant, parts, stats)
         content = delta_commit_content(self.metadata_timeline, stats, schema)
+        if check_alone is not None:
+            check_alone()
         self.metadata_timeline.complete(instant, Action.DELTA_COMMIT, content)
 
     def _parts(self, timeline: Timeline, changes: Mapping[str, tuple[Cells, list[str]]], staged: Staged) -> list[_Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -120,6 +120,7 @@ class MetadataPublisher:
         metadata: CommitMetadata,
         written: Iterable[FileStatistics],
         requested: StatisticsRequirements,
+        check: Callable[[], None] = lambda: None,
         rows: StagedRows | None = None,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
@@ -129,11 +130,12 @@ class MetadataPublisher:
         Nothing else of `instant` may be in the metadata table: another attempt wrote files of other names. It is not
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
         the requirements of an index have grown, or a row-level index was rebuilt. The caller ensures that the table
-        lists the same indexes as then.
+        lists the same indexes as then. `check` is called right before the deltacommit is completed: readers count one
+        whose instant is not on the data timeline.
         """
         found, staged = tuple(written), self._staged(rows)
         records = self._partition_types.records(instant, metadata, found, requested)
-        self._writer.write_alone(instant, records, staged)
+        self._writer.write_alone(instant, records, staged, check)
         self._widen_ranges(instant, metadata, found)
 
     def prepare_commit(
@@ -170,6 +172,7 @@ class MetadataPublisher:
         metadata: CommitMetadata,
         prepared: Prepared,
         requested: StatisticsRequirements,
+        check: Callable[[], None] = lambda: None,
         rows: StagedRows | None = None,
     ) -> None:
         """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
@@ -179,7 +182,7 @@ class MetadataPublisher:
         """
         staged = {**self._staged(prepared), **self._staged(rows)}
         records = self._partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
-        self._writer.write_alone(instant, records, staged)
+        self._writer.write_alone(instant, records, staged, check)
         self._widen_ranges(instant, metadata, prepared.wholes)
 
     def _staged(self, prepared: Prepared | StagedRows | None) -> Staged:

@@ -25,7 +25,7 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import CheckLock
+from hudi_core.transaction.commit import CheckOwner
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - self._started) * 1000)))
         return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
 
-    def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str], _: CheckLock) -> None:
+    def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str], _: CheckOwner) -> None:
         """Under the lock. A partition that a writer has created again since the drop must stay in the metadata table.
 
         The current indexes are updated: one initialized while the files were deleted may still list them.

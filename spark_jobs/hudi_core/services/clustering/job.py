@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -50,7 +50,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import CheckLock, Precondition
+from hudi_core.transaction.commit import CheckOwner, Precondition, Publish
 
 
 class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
@@ -199,11 +199,11 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             replaced_file_ids={partition: tuple(ids) for partition, ids in sorted(replaced.items())},
         )
 
-    def _publish(self, publish: Callable[[], None] | None, check_lock: CheckLock) -> None:
+    def _publish(self, publish: Publish | None, check: CheckOwner) -> None:
         """See RewriteJob. The inflight file is then empty, as Hudi's: writers look into it under this lock, and behind
         it 1.x archives its content in place of the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves.
         """
-        super()._publish(publish, check_lock)
+        super()._publish(publish, check)
         self.active.empty_inflight(self.instant, self.action)
 
     def result(self, done: Stats | None, seconds: float) -> InstantResult:

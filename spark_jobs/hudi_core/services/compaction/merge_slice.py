@@ -78,7 +78,7 @@ class CompactionUnit:
     as_hudi_1: bool
     requirements: StatisticsRequirements | None = None
     sizes: tuple[int, ...] = ()
-    """The bytes of the operation's log files, in its order, as they were listed when the plan was checked."""
+    """The bytes of the operation's log files, in its order, as listed when the plan was checked; none in layout 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ def build_units(
     committed = CommittedInstants.of(timeline)
     config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
     policy = MergePolicy.for_table(context.config, context.options)
+    # In layout 1 a writer may append to a log file until its write completes: there its task asks for the size.
+    grow = not context.config.features.completion_time_in_name
     sizes = {info.path: info.size for files in listed.values() for info in files}
     return [
         CompactionUnit(
@@ -53,7 +55,7 @@ def build_units(
             config=config,
             as_hudi_1=as_hudi_1,
             requirements=requirements,
-            sizes=tuple(sizes[join(operation.partition, name)] for name in operation.log_files),
+            sizes=() if grow else tuple(sizes[join(operation.partition, name)] for name in operation.log_files),
         )
         for operation in plan.operations
     ]

@@ -27,7 +27,7 @@ from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_m
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import CheckLock
+from hudi_core.transaction.commit import CheckOwner
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         ]
         content = encode_index_metadata(done, extra=self.context.config.features.index_plan_extra)
 
-        def publish(check_lock: CheckLock) -> None:
+        def publish(check_lock: CheckOwner) -> None:
             if built is None or built.build.deltacommit is None:
                 remove_leftovers(self.context, self.instant, plan.names)
             ours = () if built is None else built.build.targets
@@ -215,7 +215,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
         )
 
-    def _publish(self, built: Built, builder: IndexBuilder, check_lock: CheckLock) -> Written:
+    def _publish(self, built: Built, builder: IndexBuilder, check_lock: CheckOwner) -> Written:
         """Under the lock. An index that lacks commits completed since the snapshot, or whose build was rolled back, is
         built again; at the last attempt under the lock.
         """

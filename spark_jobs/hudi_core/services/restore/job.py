@@ -47,7 +47,7 @@ from hudi_core.timeline.pending_plans import pending_rollback_of, read_restore_p
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
-from hudi_core.transaction.commit import CheckLock
+from hudi_core.transaction.commit import CheckOwner
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class RestoreJob(Job[RestorePlan, None]):
     def clean_up_completed(self, *, decided: bool) -> None:
         self._clean_up()
 
-    def _publish(self, epoch: int, _: CheckLock) -> None:
+    def _publish(self, epoch: int, _: CheckOwner) -> None:
         """The properties are reloaded: the metadata table may have been dropped when the restore began."""
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:

@@ -25,7 +25,7 @@ from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import current_claim, forget_claims
-from hudi_core.transaction.commit import CheckLock
+from hudi_core.transaction.commit import CheckOwner
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import files_of
 
@@ -138,7 +138,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         if self._target_claim is not None:
             self._target_claim.check()
 
-    def _publish(self, epoch: int, changes: FileChanges, _: CheckLock) -> None:
+    def _publish(self, epoch: int, changes: FileChanges, _: CheckOwner) -> None:
         """The metadata table first; then the instant leaves the timeline, while the rollback still says why."""
         self._check_target()
         publisher = self.context.reloaded().metadata_publisher(epoch)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ConflictError, FormatError
+from hudi_core.errors import ConflictError, FormatError, LockError
 from hudi_core.filegroup.write.markers import list_markers
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services import rewrite
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
@@ -109,4 +115,45 @@ def test_many_files_are_read_by_executors(table: Path, monkeypatch: pytest.Monke
     instant, rows = planned(table), read_rows(table)
     monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
     assert run(table, instant) > 0
+    assert_readable(table, rows)
+
+
+@pytest.mark.parametrize("check", ["lock", "claim"])
+def test_an_owner_that_slept_completes_nothing_in_the_metadata_table(
+    table: Path, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    """Its instant may have been rolled back meanwhile: readers would count a deltacommit whose instant is gone."""
+    instant, rows = planned(table), read_rows(table)
+    put = DeltaWriter._put
+
+    def sleep(self: DeltaWriter, path: str, block: bytes) -> None:
+        put(self, path, block)
+        (lost := table / (".hoodie/lock" if check == "lock" else f"{CLAIMS}/{instant}/000001.json")).unlink(
+            missing_ok=True
+        )
+        assert not lost.exists()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaWriter, "_put", sleep)
+        with pytest.raises(LockError if check == "lock" else ConflictError):
+            run(table, instant)
+    context = open_context(table)
+    recorded = MetadataTimeline(context.storage, context.config).active.load()
+    assert not recorded.get(instant, Action.DELTA_COMMIT).is_completed
+    assert_readable(table, rows)
+
+
+def test_a_late_file_of_an_attempt_that_hudi_rolled_back_goes(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hudi has made the instant requested, and deleted the markers. Its task closes a file behind our last look."""
+    instant, rows = planned(table), read_rows(table)
+    publish = CopyJob._publish
+
+    def late(self: CopyJob, *arguments: Any) -> None:
+        first = written(table, instant)[0]
+        shutil.copy(first, first.with_name(f"{uuid.uuid4()}-0_7-77-777_{instant}.parquet"))
+        publish(self, *arguments)
+
+    monkeypatch.setattr(CopyJob, "_publish", late)
+    files = run(table, instant)
+    assert len(written(table, instant)) == files
     assert_readable(table, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -120,6 +121,42 @@ def test_what_is_large_is_not_kept(counted: CountingStorage, storage: OneLookSto
     counted.write(REQUESTED, b"{" + b" " * (1 << 20) + b"}")
     read_stable(storage, REQUESTED)
     assert of(counted, lambda: read_stable(storage, REQUESTED)) == [f"read {REQUESTED}"]
+
+
+@pytest.mark.parametrize("path", [COMPLETED, REQUESTED])
+def test_a_file_whose_writer_has_not_finished_is_not_kept(
+    counted: CountingStorage, storage: OneLookStorage, path: str
+) -> None:
+    counted.write(path, b'{"half": ')
+    os.utime(Path(counted.uri) / path, (1, 1))
+    assert read_stable(storage, path) == b'{"half": '
+    counted.write(path, b'{"half": 1}')
+    assert read_stable(storage, path) == b'{"half": 1}'
+
+
+def test_names_do_not_go_back_behind_a_listing_of_files(counted: CountingStorage, storage: OneLookStorage) -> None:
+    storage.list_names(TIMELINE)
+    counted.delete(REQUESTED)
+    storage.list_files(TIMELINE)
+    storage.write(f"{TIMELINE}/005.clean.requested", b"")
+    assert sorted(storage.list_names(TIMELINE)) == ["001_002.commit", "005.clean.requested"]
+
+
+def test_a_listing_that_a_change_overtook_is_not_kept(counted: CountingStorage, storage: OneLookStorage) -> None:
+    """Another thread writes while the listing is under way."""
+    list_names = counted.list_names
+
+    def overtaken(folder: str) -> list[str]:
+        names = list_names(folder)
+        thread = threading.Thread(target=storage.write, args=(f"{TIMELINE}/006.clean.requested", b""))
+        thread.start()
+        thread.join()
+        return names
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counted, "list_names", overtaken)
+        storage.list_names(TIMELINE)
+    assert "006.clean.requested" in storage.list_names(TIMELINE)
 
 
 def test_an_error_is_not_remembered(storage: OneLookStorage) -> None:

@@ -14,7 +14,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction import commit
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.commit import CheckLock, check_not_rolled_back
+from hudi_core.transaction.commit import CheckOwner, check_not_rolled_back
 from tests.support.inflight_compactions import OWNER, LatePuts, MeanwhileStorage, T, Table
 from tests.support.memory_storage import MemoryStorage
 
@@ -28,7 +28,7 @@ class Sink:
     seen: list[str] = field(default_factory=list)
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
-    def publish(self, check_lock: CheckLock) -> None:
+    def publish(self, check_lock: CheckOwner) -> None:
         check_lock()
         self.seen.append(T)
         for action in self.meanwhile:
