@@ -95,17 +95,29 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Overwrites; see the class."""
-        token = self.token_of(context)
-        fields = {"partitions": partitions_in(self.partitions), "token": token, **self.request_fields(reader, context)}
+        request = self.request_of(reader, context)
         if self.is_dry_run:
-            return {"token": token, **self.preview(reader, self.overwrite_request({**fields, DRY_RUN: True}))}
-        done = run_until_done(self.new_job(reader, self.overwrite_request(fields)), self.patience)
+            return {"token": request.token, **self.preview(reader, request)}
+        done = run_until_done(self.new_job(reader, request), self.patience)
         document = done.get("document") or {}
-        result = {"table": reader.storage.uri, "token": token, **{name: document.get(name) for name in _DOCUMENT}}
+        result = {
+            "table": reader.storage.uri,
+            "token": request.token,
+            **{name: document.get(name) for name in _DOCUMENT},
+        }
         if result["reason"] is not None and not result["repeated"]:
             return self.nothing(context, lambda: result, result["reason"])
         self.log.info("%s: %s", self.action, result)
         return result
+
+    def request_of(self, reader: TimelineReader, context: Context) -> InsertOverwriteRequest | DeletePartitionRequest:
+        """The request of this task. Raises ConfigError for arguments that mean nothing, or hold a secret."""
+        fields = {
+            "partitions": partitions_in(self.partitions),
+            "token": self.token_of(context),
+            DRY_RUN: self.is_dry_run,
+        }
+        return self.overwrite_request({**fields, **self.request_fields(reader, context)})
 
     def token_of(self, context: Context) -> str:
         """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition.
@@ -235,7 +247,10 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         AirflowSensorTimeout.
         """
         seconds = self._check_wait()
-        if not seconds or self._awaited.is_there() or self._is_done(context):
+        if not seconds:
+            return
+        self.request_of(self.reader(), context)  # what no wait can mend is not waited for, and no secret is shown
+        if self._awaited.is_there() or self._is_done(context):
             return
         self.log.info("%s is not there yet; this task waits for it for up to %d s", self.source, seconds)
         if self.deferrable:
@@ -264,7 +279,7 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     def _check_wait(self) -> int:
         """The seconds of the wait; 0 for none. Raises ConfigError."""
         seconds = seconds_in(self.wait_for_source or 0)
-        if seconds and not is_absolute(self.source):
+        if seconds and not is_absolute(self.source.rstrip("/")):
             raise ConfigError(
                 "wait_for_source is of a source, by its absolute path or URI",
                 remedy="give one, or put a sensor before the task",

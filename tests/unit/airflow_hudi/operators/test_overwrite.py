@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+from airflow.sdk.io.fs import _register_filesystems
 from airflow.utils.types import DagRunType
+from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled, HudiSensorFailed
 from airflow_hudi.operators.overwrite import (
@@ -290,6 +293,39 @@ def test_a_late_source_is_waited_for_in_the_triggerer(golden: Golden, submitted:
     assert not write.execute(of_interval(START + DAY))["repeated"], "no wait where the source is there"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"source": "s3://KEY:SECRET@lake/rows"}, r"the address of the source must not hold.*s3://\*\*\*@lake/rows"),
+        ({"source": "abfss://c@a.dfs.core.windows.net/rows?sig=SECRET"}, "the address of the source must not hold"),
+        ({"whole_table": "maybe"}, "true or false"),
+        ({"query": "select 1"}, "exclude each other"),
+        ({"token": "a\nb"}, "no token"),
+        ({"options": {"fs.s3a.secret.key": "SECRET"}}, "options must not hold secrets"),
+    ],
+)
+@pytest.mark.parametrize("storage_conn_id", [None, "keys"])
+def test_bad_input_is_not_waited_for(
+    golden: Golden,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    storage_conn_id: str | None,
+    arguments: dict[str, Any],
+    message: str,
+) -> None:
+    """An address with a secret would be in the log, in the trigger's row and in what a timeout says."""
+    fields = {"conn_type": "hudi", "extra": {"storage_conn_id": storage_conn_id}}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(fields))
+    monkeypatch.setitem(cast("dict[str, Any]", _register_filesystems()), "s3", lambda conn_id: MemoryFileSystem())
+    write = waiting(golden("9", "cow_basic").table, tmp_path / "rows", hudi_conn_id="lake", query="{{ rendered }}")
+    for name, value in {"query": "", **arguments}.items():
+        setattr(write, name, value)  # as rendered
+    with pytest.raises(AirflowFailException, match=message) as refused:
+        write.execute(of_interval())
+    assert "SECRET" not in f"{refused.value}{caplog.text}"
+
+
 def test_a_source_that_does_not_come_is_named_with_the_wait(golden: Golden, submitted: Path, tmp_path: Path) -> None:
     table = golden("9", "cow_basic").table
     with pytest.raises(AirflowSensorTimeout) as late:
@@ -320,7 +356,8 @@ def test_a_wait_in_the_worker_goes_on_or_is_stopped(golden: Golden, submitted: P
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"source": "rows"}, {"source": "", "query": "select 1"}, {"wait_for_source": "soon"}]
+    "arguments",
+    [{"source": "rows"}, {"source": "/"}, {"source": "", "query": "select 1"}, {"wait_for_source": "soon"}],
 )
 def test_only_an_address_can_be_waited_for(tmp_path: Path, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
