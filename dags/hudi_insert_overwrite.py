@@ -77,7 +77,7 @@ with DAG(
         ),
         "marker": optional_text(
             "File in the source's folder that is there when all others are, such as _SUCCESS; "
-            "empty: the first Parquet file ends the wait",
+            "empty: Parquet files that are the same at two looks end the wait",
             os.environ.get("AIRFLOW_HUDI_OVERWRITE_MARKER"),
         ),
         "partitions": optional_text("Partitions to replace, separated by commas; empty: those that rows belong to"),

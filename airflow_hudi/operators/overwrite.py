@@ -168,7 +168,7 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     :param wait_for_source: how long to wait for a `source` that is not there yet: seconds, a timedelta, or a text such
         as `30m` or `2h`; 0: it must be there. The task fails without further retries when the wait is over (templated)
     :param source_marker: the file of the source's folder that is there when all others are, such as `_SUCCESS`: what is
-        waited for; without it the first file is enough (templated)
+        waited for; without it files that are the same at two looks are enough (templated)
     :param source_poll_interval: seconds between two looks at the source
     :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
         is True
@@ -261,8 +261,8 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
                 poll_interval=self.source_poll_interval,
             )
             self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=seconds))
-        end = time.monotonic() + seconds
-        while not self._awaited.is_there():
+        awaited, end = self._awaited, time.monotonic() + seconds
+        while not awaited.has_arrived():
             if time.monotonic() >= end:
                 raise self._timed_out()
             time.sleep(min(self.source_poll_interval, max(0.0, end - time.monotonic())))

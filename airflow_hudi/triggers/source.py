@@ -15,7 +15,8 @@ class HudiSourceTrigger(BaseWaitTrigger):
     """Fires once when the source is there, or when it can no longer be looked at; see BaseWaitTrigger.
 
     :param source: the address of a Parquet file, or of a folder of them
-    :param marker: the file that is in the folder when all others are; empty where one of them is enough
+    :param marker: the file that is in the folder when all others are; empty where files that are the same at two looks
+        are enough
     :param hudi_conn_id: connection of type `hudi`, or None
     """
 
@@ -31,6 +32,7 @@ class HudiSourceTrigger(BaseWaitTrigger):
         self.source = source
         self.marker = marker
         self.hudi_conn_id = hudi_conn_id
+        self._awaited = AwaitedSource(source, marker, hudi_conn_id)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -44,6 +46,5 @@ class HudiSourceTrigger(BaseWaitTrigger):
 
     async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
         """See BaseWaitTrigger."""
-        awaited = AwaitedSource(self.source, self.marker, self.hudi_conn_id)
-        is_there = await in_thread_of(self.source, self.hudi_conn_id, awaited.is_there)
+        is_there = await in_thread_of(self.source, self.hudi_conn_id, self._awaited.has_arrived)
         return ({} if is_there else None), f"{self.source} is not there yet" if not is_there and is_due() else ""

@@ -12,7 +12,8 @@ from airflow.triggers.base import TriggerEvent
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.sources import AwaitedSource
 from airflow_hudi.triggers.source import HudiSourceTrigger
-from hudi_core.errors import StorageError
+from hudi_core.errors import StorageError, StorageNotFoundError
+from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 
 
@@ -39,6 +40,8 @@ def test_what_counts_as_a_source_that_is_there(tmp_path: Path) -> None:
     (folder / "_temporary" / "a.parquet").touch()
     (folder / "_SUCCESS").touch()
     (folder / ".a.crc").touch()
+    (folder / "_a.parquet").touch()
+    (folder / "a.parquet._COPYING_").touch()
     assert not there(folder), "files that an overwrite does not read"
     assert not there(folder / "a.parquet")
     assert not there(link)
@@ -64,11 +67,11 @@ class Named:
     def __init__(self, address: str, names: list[str]) -> None:
         names.append(address)
 
-    def list_names(self, folder: str) -> list[str]:
+    def list_files(self, folder: str) -> list[FileInfo]:
         return []
 
-    def exists(self, path: str) -> bool:
-        return False
+    def stat(self, path: str) -> FileInfo:
+        raise StorageNotFoundError("no such file")
 
 
 async def test_fires_once_the_source_is_there(tmp_path: Path) -> None:
@@ -81,14 +84,33 @@ async def test_fires_once_the_source_is_there(tmp_path: Path) -> None:
     assert (await waiting).payload == {"status": "success", "source": str(tmp_path / "rows")}
 
 
+@pytest.mark.parametrize("name", ["rows", "rows/a.parquet"])
+def test_what_is_being_copied_has_not_arrived(tmp_path: Path, name: str) -> None:
+    """A wait ends when two looks in a row show the same."""
+    awaited = AwaitedSource(str(tmp_path / name), "", None)
+    assert not awaited.has_arrived()
+    (tmp_path / "rows").mkdir()
+    for rows in (b"one", b"one, two"):
+        (tmp_path / "rows" / "a.parquet").write_bytes(rows)
+        assert not awaited.has_arrived()
+    if name == "rows":
+        (tmp_path / "rows" / "b.parquet._COPYING_").touch()
+        assert not awaited.has_arrived()
+        (tmp_path / "rows" / "b.parquet._COPYING_").rename(tmp_path / "rows" / "b.parquet")
+        assert not awaited.has_arrived()
+    assert awaited.has_arrived()
+    (tmp_path / "rows" / "_SUCCESS").touch()
+    assert AwaitedSource(str(tmp_path / "rows"), "_SUCCESS", None).has_arrived()
+
+
 async def test_storage_that_fails_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
 
-    def down(self: LocalStorage, folder: str) -> list[str]:
+    def down(self: LocalStorage, folder: str) -> list[FileInfo]:
         looks.append(self.uri)
         raise StorageError("slow down")
 
-    monkeypatch.setattr(LocalStorage, "list_names", down)
+    monkeypatch.setattr(LocalStorage, "list_files", down)
     event = await first_event(tmp_path / "rows", max_errors=3)
     assert event.payload == {
         "status": "error",
