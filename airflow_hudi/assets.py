@@ -13,6 +13,7 @@ from airflow.sdk import Asset, AssetWatcher
 from airflow_hudi.addresses import is_absolute, split_address
 from airflow_hudi.arguments import suggests_names
 from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
+from airflow_hudi.dag_params import number_in
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
@@ -132,8 +133,8 @@ def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
             table,
             state=state,
             hudi_conn_id=_watched_conn_id(),
-            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or POLL_SECONDS),
-            repeat_seconds=float(os.environ.get("AIRFLOW_HUDI_REPEAT_SECONDS") or REPEAT_SECONDS),
+            poll_interval=number_in("AIRFLOW_HUDI_POLL_SECONDS", POLL_SECONDS),
+            repeat_seconds=number_in("AIRFLOW_HUDI_REPEAT_SECONDS", REPEAT_SECONDS),
         )
     ]
 

@@ -6,19 +6,22 @@ The params of their trigger form, the templates that read them, and which kinds 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import CronDataIntervalTimetable, Param
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from airflow_hudi.jobs.engine_job import ENGINES
-from hudi_core.errors import HudiError
+from hudi_core.errors import ConfigError, HudiError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+N = TypeVar("N", int, float)
 
 INSTANT_PATTERN = r"^[0-9]{14,20}$"
 """Instants as the timeline names them."""
@@ -47,6 +50,21 @@ def optional_text(description: str, default: str | None = None, *, pattern: str 
     """A text that may be left empty. Airflow's form requires a text that may not be null, also an empty one."""
     rules: dict[str, Any] = {} if pattern is None else {"pattern": pattern}
     return Param(default or None, type=["null", "string"], description=description, **rules)
+
+
+def number_in(variable: str, otherwise: N) -> N:
+    """The number from 0 on in an environment variable; `otherwise`, which says whether it is a whole one, where that is
+    empty. Raises ConfigError.
+    """
+    text = os.environ.get(variable) or str(otherwise)
+    try:
+        number = type(otherwise)(text)
+    except ValueError:
+        number = type(otherwise)(-1)
+    if not 0 <= number < math.inf:
+        kind = "whole number" if isinstance(otherwise, int) else "number"
+        raise ConfigError(f"{variable} is {text!r}", remedy=f"give a {kind} from 0 on, without a unit")
+    return number
 
 
 def param_or_template(param: str, variable: str) -> str:

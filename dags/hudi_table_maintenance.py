@@ -31,6 +31,7 @@ from airflow.sdk import DAG, Param
 from airflow_hudi.dag_params import (
     RUN_TYPES,
     TARGET,
+    number_in,
     options_of_run,
     runs_at_once,
     table_params,
@@ -61,7 +62,7 @@ COMMON = {
 def number(name: str, default: int, description: str) -> Param:
     """A param with a default of the environment."""
     return Param(
-        int(os.environ.get(f"AIRFLOW_HUDI_{name.upper()}") or default),
+        number_in(f"AIRFLOW_HUDI_{name.upper()}", default),
         type="integer",
         minimum=1,
         description=description,

@@ -5,6 +5,7 @@ Here: that nothing is pending for too long. The others are in instant.py, writes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -102,14 +103,19 @@ class NoPendingCondition:
 
 
 def seconds_in(given: float | str | timedelta) -> int:
-    """Of an age: seconds as a number or text, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`. Raises
-    ConfigError.
+    """Of an age: seconds as a number or text, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`; a part of a
+    second is a whole one. Raises ConfigError, also for one below 0.
     """
-    if isinstance(given, timedelta):
-        return int(given.total_seconds())
     try:
-        return int(given) if not isinstance(given, str) or given.strip().isdecimal() else seconds_of(given)
-    except ValueError as error:
+        if isinstance(given, str):
+            return int(given) if given.strip().isdecimal() else seconds_of(given)
+        if isinstance(given, bool):
+            raise ValueError("is no number")
+        seconds = given.total_seconds() if isinstance(given, timedelta) else given
+        if seconds < 0:
+            raise ValueError("is below 0")
+        return math.ceil(seconds)
+    except (ValueError, OverflowError) as error:
         raise ConfigError(f"{given!r} {error}", remedy="give seconds, or such a text") from error
 
 

@@ -278,7 +278,7 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
 
     def _check_wait(self) -> int:
         """The seconds of the wait; 0 for none. Raises ConfigError."""
-        seconds = seconds_in(self.wait_for_source or 0)
+        seconds = 0 if self.wait_for_source in (None, "") else seconds_in(self.wait_for_source)
         if seconds and not is_absolute(self.source.rstrip("/")):
             raise ConfigError(
                 "wait_for_source is of a source, by its absolute path or URI",

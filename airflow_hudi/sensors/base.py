@@ -60,7 +60,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         self.deferrable = deferrable
         self._condition: Condition | None = None
         self._reader: TimelineReader | None = None
-        self._metrics: look_metrics.LookMetrics | None = None
+        self._metrics: look_metrics.LookMetrics  # made with the reader
         self._errors = 0
 
     def check_arguments(self) -> None:
@@ -86,7 +86,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
                 self._reader = hook.timeline(self.table, self._condition.action)
                 self._metrics = look_metrics.LookMetrics(hook)
             look = self._reader.look()
-            if is_new_process or self._metrics is None:
+            if is_new_process:
                 # It does not know what the timeline was like before.
                 look_metrics.report_age(look)
             else:

@@ -53,7 +53,7 @@ class SharedTimeline:
         self.place = _place_of(table, hudi_conn_id)
         """Whose threads look at the table."""
         self._reader: TimelineReader | None = None
-        self._metrics: look_metrics.LookMetrics | None = None
+        self._metrics: look_metrics.LookMetrics  # made with the reader
         self._looking: asyncio.Future[Look] | None = None
         self._warned = False
         """Whether it was said that this look takes its time."""
@@ -108,8 +108,7 @@ class SharedTimeline:
                 self._reader, self._metrics = hook.timeline(self._table, self._action), look_metrics.LookMetrics(hook)
                 look_metrics.start_in_triggerer()
             look = self._reader.look()
-            if self._metrics is not None:
-                self._metrics.report(look)
+            self._metrics.report(look)
             return look
         except BaseException:
             self._reader = None

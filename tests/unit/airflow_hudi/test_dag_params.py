@@ -12,8 +12,62 @@ import pytest
 from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.dag_params import interval_schedule, looks_once_where_scheduled, required_text, runs_at_once
+from airflow_hudi.dag_params import (
+    interval_schedule,
+    looks_once_where_scheduled,
+    number_in,
+    required_text,
+    runs_at_once,
+)
 from airflow_hudi.sensors.instant import HudiInstantSensor
+from hudi_core.errors import ConfigError
+
+
+def parsed(dag_id: str) -> Any:
+    """The module of a DAG file, by the environment as it is now."""
+    spec = importlib.util.spec_from_file_location(dag_id, Path(__file__).parents[3] / "dags" / f"{dag_id}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_numbers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, otherwise, number in (("", 30.0, 30.0), ("0.5", 30.0, 0.5), ("7", 0, 7), ("", 0, 0)):
+        monkeypatch.setenv("NUMBER", text)
+        assert number_in("NUMBER", otherwise) == number
+    whole = "a whole number from 0 on, without a unit"
+    for text, wanted, remedy in (
+        ("30m", 0, whole),
+        ("0.5", 0, whole),
+        ("-1", 0.5, "a number"),
+        ("inf", 0.5, "a number"),
+    ):
+        monkeypatch.setenv("NUMBER", text)
+        with pytest.raises(ConfigError, match=rf"NUMBER is '{text}' \(give {remedy}"):
+            number_in("NUMBER", wanted)
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "variable"),
+    [
+        ("hudi_insert_overwrite", "AIRFLOW_HUDI_OVERWRITE_WAIT_MINUTES"),
+        ("hudi_insert_overwrite", "AIRFLOW_HUDI_POLL_SECONDS"),
+        ("hudi_clean", "AIRFLOW_HUDI_POLL_SECONDS"),
+        ("hudi_compaction", "AIRFLOW_HUDI_POLL_SECONDS"),
+        ("hudi_table_maintenance", "AIRFLOW_HUDI_COMMITS_RETAINED"),
+        ("hudi_services_on_events", "AIRFLOW_HUDI_POLL_SECONDS"),
+        ("hudi_services_on_events", "AIRFLOW_HUDI_REPEAT_SECONDS"),
+    ],
+)
+def test_a_number_that_is_none_is_named_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, dag_id: str, variable: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_HUDI_WATCHED_TABLE", "s3://lake/orders")
+    monkeypatch.setenv(variable, "30m")
+    with pytest.raises(ConfigError, match=f"{variable} is '30m'"):
+        parsed(dag_id)
 
 
 def test_cron_text_has_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,11 +95,7 @@ def test_a_waiting_run_keeps_no_other_table_waiting(
 ) -> None:
     """Airflow allows a continuous DAG one run. Those of a cron schedule, all of one table, would pile up."""
     monkeypatch.setenv("AIRFLOW_HUDI_SCHEDULE", schedule)
-    spec = importlib.util.spec_from_file_location(dag_id, Path(__file__).parents[3] / "dags" / f"{dag_id}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = parsed(dag_id)
     wait = module.wait
     assert module.dag.max_active_runs == runs_at_once(schedule or None) == runs
     assert (wait._pre_execute_hook is not None) == looks_once

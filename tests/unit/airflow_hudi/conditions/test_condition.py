@@ -63,7 +63,17 @@ def test_what_a_wait_says() -> None:
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [(90, 90), (90.5, 90), ("90", 90), ("90s", 90), (" 2h ", 7200), ("1d", 86400), (timedelta(minutes=3), 180), (0, 0)],
+    [
+        (90, 90),
+        (90.5, 91),
+        (0.5, 1),
+        ("90", 90),
+        ("90s", 90),
+        (" 2h ", 7200),
+        ("1d", 86400),
+        (timedelta(minutes=3), 180),
+        (0, 0),
+    ],
 )
 def test_ages(given: float | str | timedelta, seconds: int) -> None:
     assert seconds_in(given) == seconds
@@ -75,9 +85,15 @@ def test_what_is_no_age_is_refused(given: str) -> None:
         seconds_in(given)
 
 
+@pytest.mark.parametrize("given", [timedelta(seconds=-1), -5, -0.5, True, False, float("nan"), float("inf")])
+def test_a_number_that_is_no_age_is_refused(given: float | timedelta) -> None:
+    with pytest.raises(ConfigError, match="give seconds"):
+        seconds_in(given)
+
+
 def test_a_negative_age_is_refused() -> None:
     with pytest.raises(ConfigError):
-        NoPendingCondition(seconds_in(timedelta(seconds=-1)))
+        NoPendingCondition(-1)
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,12 @@ def test_a_wait_in_the_worker_goes_on_or_is_stopped(golden: Golden, submitted: P
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"source": "rows"}, {"source": "/"}, {"source": "", "query": "select 1"}, {"wait_for_source": "soon"}],
+    [
+        {"source": "rows"},
+        {"source": "/"},
+        {"source": "", "query": "select 1"},
+        *({"wait_for_source": wait} for wait in ("soon", -5, timedelta(seconds=-5), True, False, float("inf"))),
+    ],
 )
 def test_only_an_address_can_be_waited_for(tmp_path: Path, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
