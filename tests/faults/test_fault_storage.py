@@ -27,6 +27,7 @@ def work(storage: Storage) -> None:
     storage.list_files("a")
     storage.list_names("a")
     storage.list_folders("")
+    storage.list_tree("a")
     storage.read("a/1")
     storage.read_range("a/1", ByteRange(0, 1))
     with storage.open_output("b/3") as file:
@@ -50,6 +51,7 @@ EXPECTED = [
     Operation("list_files", "a"),
     Operation("list_names", "a"),
     Operation("list_folders", ""),
+    Operation("list_tree", "a"),
     Operation("read", "a/1"),
     Operation("read_range", "a/1"),
     Operation("open_output", "b/3"),

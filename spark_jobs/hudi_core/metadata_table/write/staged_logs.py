@@ -162,9 +162,7 @@ def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -
     To delete all, the caller holds the table lock, or the instant is completed.
     """
     if up_to is None:
-        folder = f"{STAGING}/{instant}"
-        if storage.list_tree(folder):
-            storage.delete_folder(folder)
+        storage.delete_folder(f"{STAGING}/{instant}")
         return
     for folder in storage.list_folders(f"{STAGING}/{instant}"):
         epoch = folder.rpartition("/")[2]
