@@ -52,14 +52,14 @@ def test_the_records_are_those_that_the_driver_makes(
     published = MetadataPublisher.publish_prepared
 
     def watched(
-        self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, requested: Any, **given: Any
+        self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, *rest: Any, **options: Any
     ) -> None:
         assert staged_instants(context_of(path).storage) == {instant}
         assert not Table(path).metadata_timeline.load().contains(instant), (
             "nothing of it is in the metadata table before the lock is held"
         )
         seen.append(prepared)
-        published(self, at, metadata, prepared, requested, **given)
+        published(self, at, metadata, prepared, *rest, **options)
 
     monkeypatch.setattr(MetadataPublisher, "publish_prepared", watched)
     compact(path)
