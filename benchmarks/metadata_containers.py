@@ -23,9 +23,10 @@ import pyarrow.parquet as pq
 from benchmarks.metadata_tables import Dataset, statistics_of
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.config.versions import V6
 from hudi_core.metadata_table.read.stat_columns import StatColumns
 from hudi_core.metadata_table.read.statistics import RUN
-from hudi_core.metadata_table.record import RecordEncoder, schema_text
+from hudi_core.metadata_table.record import RecordEncoder, stored_schema
 
 KEYS = "keys.arrow"
 HFILE = "statistics.hfile"
@@ -44,7 +45,7 @@ def make(folder: Path, dataset: Dataset) -> dict[str, Any]:
         ((key.encode(), datum) for key, datum in statistics_of(dataset) if isinstance(datum, Mapping)),
         key=lambda record: record[0],
     )
-    encoder = RecordEncoder(schema_text())
+    encoder = RecordEncoder(stored_schema(V6))
     with (folder / HFILE).open("wb") as out:
         writer = HFileWriter(out)
         for key, datum in records:
@@ -128,7 +129,7 @@ def _of_hfile(path: Path, requested: Sequence[bytes] | None) -> pa.Table:
         while run := list(islice(cells, RUN)):
             tables.append(
                 how.of_cells(
-                    reader.schema() or schema_text(),
+                    reader.schema() or stored_schema(V6),
                     [key for key, _ in run],
                     [value for _, value in run],
                     path=path.name,

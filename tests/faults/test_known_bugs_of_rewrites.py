@@ -25,7 +25,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.filegroup.read import log_scan
 from hudi_core.filegroup.read.log_scan import log_blocks
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import parse_log_file
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike

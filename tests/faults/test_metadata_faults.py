@@ -21,9 +21,9 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.services import compaction_units as group_task
+from hudi_core.metadata_table.services import merge_group as group_task
 from hudi_core.metadata_table.write import staged_logs
-from hudi_core.metadata_table.write.drop import is_drop_unfinished
+from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata

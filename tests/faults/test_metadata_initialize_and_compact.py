@@ -16,7 +16,7 @@ import pytest
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.write.drop import drop_metadata_table, is_drop_unfinished
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, is_drop_unfinished
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.instant_generator import InstantClock

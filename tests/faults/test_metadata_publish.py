@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, remove_dropped
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.timeline.instant import Action, State
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

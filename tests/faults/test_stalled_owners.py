@@ -17,7 +17,7 @@ from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import WriteToken
 from hudi_core.services.rewrite import RewriteJob

@@ -14,13 +14,13 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_level import GONE, IndexRows
+from hudi_core.metadata_table.partitions.row_level import IndexRows, RecordGroups
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.read.log_blocks import live_blocks
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation, SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.record import GONE
 from tests.golden.test_made_metadata_tables import open_table as open_written
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_indexes import MANY, WITH_RECORD_INDEX, open_table

@@ -17,7 +17,8 @@ import pytest
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
-from hudi_core.metadata_table.record import ALL_PARTITIONS, schema_text
+from hudi_core.config.versions import V6
+from hudi_core.metadata_table.record import ALL_PARTITIONS, stored_schema
 from tests.support.golden_data import GoldenCase
 from tests.support.hfiles import hfile
 
@@ -79,7 +80,7 @@ def test_a_block_of_an_hfile(golden: Golden) -> None:
     table = golden("9", "mdt_all_mor_compacted").table
     bases = (table / ".hoodie" / "metadata" / "files").glob("*.hfile")
     victim = max(bases, key=lambda path: path.name.split("_")[-1])
-    victim.write_bytes(hfile([(ALL_PARTITIONS.encode(), bytes(260 << 20))], schema=schema_text()))
+    victim.write_bytes(hfile([(ALL_PARTITIONS.encode(), bytes(260 << 20))], schema=stored_schema(V6)))
     assert victim.name in refused(table)["path"]
 
 

@@ -6,16 +6,17 @@ import json
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.versions import V6
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partitions.registry import clean_updates
-from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder, schema_text
+from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder, stored_schema
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 
 
 def newest_schema() -> str:
     """The schema of version 6 with the member that indexes of version 2 have."""
-    schema = json.loads(schema_text())
+    schema = json.loads(stored_schema(V6))
     for field in schema["fields"]:
         if field["name"] == "ColumnStatsMetadata":
             kind = {"type": "record", "name": "ValueType", "fields": [{"name": "typeOrdinal", "type": "int"}, INFO]}

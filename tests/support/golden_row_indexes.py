@@ -16,7 +16,6 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import to_text
-from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.partitions.row_exchange import (
     IndexUnit,
     RowsOfIndex,
@@ -25,8 +24,8 @@ from hudi_core.metadata_table.partitions.row_exchange import (
 )
 from hudi_core.metadata_table.partitions.row_level import IndexRows, SliceChange
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.record import MetadataCodec, block_schema
-from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.record import MetadataCodec, block_schema, stored_schema
+from hudi_core.metadata_table.timeline import latest_schema
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline

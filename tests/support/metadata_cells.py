@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hudi_core.config.versions import V6
 from hudi_core.metadata_table.keys import secondary_prefix
-from hudi_core.metadata_table.record import FilesRecord, RecordEncoder, files_datum, schema_text
+from hudi_core.metadata_table.record import FilesRecord, RecordEncoder, files_datum, stored_schema
 
 
 def secondary_key(value: str | None, record_key: str) -> str:
@@ -16,7 +17,7 @@ def secondary_key(value: str | None, record_key: str) -> str:
 
 
 def encode_items(records: Iterable[FilesRecord]) -> list[tuple[bytes, bytes]]:
-    """The cells of an HFile block, sorted by key bytes, values by `schema_text()`. Raises ValueError when two records
+    """The cells of an HFile block, sorted by key bytes, values by the schema of V6. Raises ValueError when two records
     share a key.
     """
-    return RecordEncoder(schema_text()).cells((record.key, files_datum(record)) for record in records)
+    return RecordEncoder(stored_schema(V6)).cells((record.key, files_datum(record)) for record in records)

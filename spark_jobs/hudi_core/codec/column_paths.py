@@ -1,5 +1,5 @@
 """Columns by dotted name, in a schema and in a batch, in any case (model.column_names). Which of them have statistics
-says statistics_columns.
+says metadata_table.indexed_table.
 """
 
 from __future__ import annotations

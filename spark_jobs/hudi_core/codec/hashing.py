@@ -1,7 +1,7 @@
 """The hashes of the metadata table: Java's string hash for the file group of a key, xxHash64 for names.
 
 The file group is one of a number; where a record index has file groups for each data partition, that number and the
-first of them are the data partition's (metadata_table.partitions.record_groups).
+first of them are the data partition's (metadata_table.partitions.row_level).
 
 Columns and partitions are named by xxHash64 (org.apache.hudi.common.util.hash.HashID).
 """

@@ -31,7 +31,7 @@ from hudi_core.filegroup.read.partition_values import (
 )
 from hudi_core.index.slice_ranges import indexed_in_order_of
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
-from hudi_core.metadata_table.records.false_ranges import may_lack_values
+from hudi_core.metadata_table.records.range_merge import may_lack_values
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def partition_statistics(
     """The ranges of columns in each of `partitions`, as the metadata table has them.
 
     Bounds only: counts of whole partitions add up what merging took away. No bounds that may be merged with false ones
-    (metadata_table.records.false_ranges), and none of fewer values than there are of `key`, a column of every row:
+    (metadata_table.records.range_merge), and none of fewer values than there are of `key`, a column of every row:
     files from before a change in the case of the column's name have theirs under the older name.
     """
     ranges: dict[Operand, ColumnRange] = {}

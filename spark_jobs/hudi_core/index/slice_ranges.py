@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.expr.ranges import ColumnRange
-from hudi_core.metadata_table.records.false_ranges import may_hide_texts, may_lack_numbers
+from hudi_core.metadata_table.records.range_merge import may_hide_texts, may_lack_numbers
 from hudi_core.view.file_group import DataFile, FileSlice
 
 _BEYOND_JAVA = "[\ue000-\U0010ffff]"
@@ -28,7 +28,7 @@ def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.Dat
 
     `statistics` has `partition`, `file`, `min`, `max`, `null_count`, `value_count` and `uncompressed_size` per file
     (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, or false ones
-    (metadata_table.records.false_ranges), has no bounds. Counts are of slices that are one base file: those of log
+    (metadata_table.records.range_merge), has no bounds. Counts are of slices that are one base file: those of log
     files are not of its rows.
     """
     number = pa.int8() if pa.types.is_boolean(kind) else kind

@@ -14,15 +14,20 @@ from enum import IntEnum
 from functools import lru_cache
 from importlib import resources
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.binary import Reader, encode_zigzag
+from hudi_core.config.versions import V6, V8, TableVersion
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.names import META_FIELDS
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that lists the partitions (HoodieTableMetadata.RECORDKEY_PARTITION_LIST)."""
+_SCHEMAS: Final = {V6.number: "schema_v6.avsc", V8.number: "schema_v8.avsc"}
+_LATEST_SCHEMA: Final = "schema_v9.avsc"
+GONE: Final = b""
+"""The encoded value of a deleted key, in exchanges: an entry of a DELETE block. No record is empty."""
 
 
 class RecordType(IntEnum):
@@ -123,10 +128,21 @@ def _codec_of(text: str) -> DatumCodec:
     return DatumCodec(json.loads(text))
 
 
-@lru_cache(maxsize=1)
-def schema_text() -> str:
-    """The Avro schema that Hudi 0.15 stores with these records (table version 6), without its doc texts."""
-    return resources.files("hudi_core.metadata_table").joinpath("schema_v6.avsc").read_text(encoding="utf-8").strip()
+@lru_cache(maxsize=4)
+def stored_schema(version: TableVersion) -> str:
+    """The schema of log blocks and base files: that of the records, the `_hoodie_*` columns first, without Hudi's doc
+    texts.
+    """
+    file = resources.files("hudi_core.metadata_table").joinpath(_SCHEMAS.get(version.number, _LATEST_SCHEMA))
+    return file.read_text(encoding="utf-8").strip()
+
+
+@lru_cache(maxsize=4)
+def commit_schema(version: TableVersion) -> str:
+    """The schema that commits carry: without the `_hoodie_*` columns."""
+    schema = json.loads(stored_schema(version))
+    fields = [field for field in schema["fields"] if field["name"] not in META_FIELDS]
+    return json.dumps({**schema, "fields": fields}, separators=(",", ":"), ensure_ascii=False)
 
 
 def files_datum(record: FilesRecord) -> dict[str, Any]:

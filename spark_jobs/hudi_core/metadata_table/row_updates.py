@@ -14,14 +14,20 @@ from functools import partial
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.initial_commit import initialize_groups
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, moves_rows
-from hudi_core.metadata_table.partitions.other_partitions import OtherPartitions
-from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, RowsOfIndex, produce_index_rows
-from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, SliceChange
+from hudi_core.metadata_table.partitions.row_level import (
+    PREFIX,
+    Counts,
+    RowLevelPartition,
+    SliceChange,
+    escape_file_name,
+    partitioned_group_count,
+)
 from hudi_core.metadata_table.read.file_group import ROOT, merged_slices
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.row_level import OtherPartitions
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedLogs, Workers, write_log_shard

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.initialized_since import initialized_since
+from hudi_core.metadata_table.write.restore_reach import initialized_since
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join

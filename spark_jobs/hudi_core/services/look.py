@@ -25,8 +25,8 @@ from hudi_core.request.services import SERVICES, Step, next_step, nothing_pendin
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice, Extent, choose
 from hudi_core.services.lifecycle import Run
+from hudi_core.services.metadata.catch_up import missing_actions
 from hudi_core.services.metadata.index_drop import planned_rebuild
-from hudi_core.services.metadata.missing_actions import missing_actions
 from hudi_core.services.metadata.validate.run import check_metadata
 from hudi_core.services.metadata.verbs import nothing_to_create, nothing_to_drop, perform_metadata
 from hudi_core.services.overwrite.source import find_source

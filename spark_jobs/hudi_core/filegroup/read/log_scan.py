@@ -25,7 +25,7 @@ from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
 
 IsCommitted = Callable[[str], bool]
-"""Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.validity."""
+"""Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.read.log_blocks."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 AFTER_ALL: Final = "9" * 20

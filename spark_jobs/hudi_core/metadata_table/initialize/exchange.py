@@ -18,7 +18,7 @@ import pyarrow as pa
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import ExecutionError, HudiError
-from hudi_core.metadata_table.extract.data_file import read_file_statistics
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.initialize import Initialization, Sizes
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition, WrittenShard
@@ -33,13 +33,14 @@ from hudi_core.metadata_table.partitions.row_exchange import (
 )
 from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
 from hudi_core.metadata_table.record import RecordEncoder
-from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import DataFile, FileSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Produce, TaskAttempt
+
 
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and all its files belong to one task."""
@@ -49,6 +50,9 @@ _BATCH_FILTERS: Final = 8
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+"""Files that one task reads."""
 
 
 def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
@@ -213,3 +217,40 @@ def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     source = iter(items)
     while chunk := list(itertools.islice(source, size)):
         yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsUnit:
+    """Files that one task reads, and what is to be known of them."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    requirements: StatisticsRequirements
+    files: tuple[DataFileRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStatistics:
+    """The statistics of a unit's files, in their order."""
+
+    statistics: tuple[FileStatistics, ...]
+
+
+def read_statistics(
+    workers: Workers, files: Sequence[DataFileRef], requirements: StatisticsRequirements
+) -> Iterator[FileStatistics]:
+    """The statistics of `files`, in their order; errors as read_file_statistics. Memory: what Engine.run keeps, which
+    is all of them.
+    """
+    units = [
+        StatisticsUnit(workers.uri, workers.storage_options, requirements, tuple(files[at : at + _UNIT_FILES]))
+        for at in range(0, len(files), _UNIT_FILES)
+    ]
+    for result in workers.engine.run(read_statistics_task, units, run_epoch=workers.epoch):
+        yield from result.statistics
+
+
+def read_statistics_task(unit: StatisticsUnit, attempt: TaskAttempt) -> ReadStatistics:
+    """Reads the statistics of a unit's files; engine.protocol.UnitTask."""
+    storage = open_data_storage(unit.uri, unit.storage_options)
+    return ReadStatistics(tuple(read_file_statistics(storage, item, unit.requirements) for item in unit.files))

@@ -38,8 +38,7 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name

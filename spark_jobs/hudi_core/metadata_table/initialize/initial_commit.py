@@ -17,9 +17,8 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import initial_instant
 from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.timeline import NEWER_COUNTS, MetadataTimeline, latest_schema
 from hudi_core.metadata_table.whole_until import marks
-from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata

@@ -24,17 +24,15 @@ from hudi_core.metadata_table.initialize.initial_commit import (
     remove_attempts,
     start_initialization,
 )
-from hudi_core.metadata_table.initialize.new_table import commit_schema, write_metadata_properties
 from hudi_core.metadata_table.initialize.target import Fill, NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import SOLO_COMMIT, initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.files import initial_listing
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.snapshot import partitions_there
-from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.record import block_schema, commit_schema
+from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, write_metadata_properties
 from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.request.services import service_of_action

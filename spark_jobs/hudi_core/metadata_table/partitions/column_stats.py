@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 from hudi_core.config.metadata_config import COLUMN_STATS_GROUPS
 from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import indexed_types
 from hudi_core.metadata_table.keys import column_id, file_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids
@@ -26,7 +27,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     Record,
 )
 from hudi_core.metadata_table.records.range_merge import NUMBERS, outer_bounds, widened, wider
-from hudi_core.metadata_table.statistics_columns import indexed_types
 from hudi_core.model.names import META_FIELDS
 
 _BODY: Final = "ColumnStatsMetadata"

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from hudi_core.config.metadata_config import PARTITION_STATS_GROUPS
 from hudi_core.errors import ConflictError, UnsupportedError
+from hudi_core.metadata_table.indexed_table import indexed_types
 from hudi_core.metadata_table.partition_type import PARTITION_STATS
 from hudi_core.metadata_table.partitions.column_stats import merge_statistics as merge_data
 from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType
@@ -26,7 +27,6 @@ from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, merge_statistics, merged
-from hudi_core.metadata_table.statistics_columns import indexed_types
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"

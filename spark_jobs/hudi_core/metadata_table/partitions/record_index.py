@@ -19,16 +19,16 @@ from hudi_core.config.versions import TableVersion
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups, partitioned_group_count
 from hudi_core.metadata_table.partitions.row_level import (
-    GONE,
     ChangeReader,
     Counts,
+    RecordGroups,
     RowLevelPartition,
     SliceChange,
+    partitioned_group_count,
     shard_rows,
 )
-from hudi_core.metadata_table.record import RecordEncoder, RecordType
+from hudi_core.metadata_table.record import GONE, RecordEncoder, RecordType
 from hudi_core.timeline.instant_time import parse_instant
 
 _UUID, _RAW = 0, 1

@@ -10,7 +10,7 @@ from typing import Final
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
 from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
 from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
@@ -22,7 +22,6 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexPartitio
 from hudi_core.metadata_table.partitions.row_level import RowLevelPartition
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
-from hudi_core.metadata_table.statistics_columns import indexed_types
 
 PARTITION_TYPES: Final[tuple[type[PartitionType], ...]] = (
     FilesPartition,

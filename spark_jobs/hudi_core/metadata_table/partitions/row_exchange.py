@@ -27,9 +27,10 @@ from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.metadata_table.partitions.other_partitions import OtherPartitions
 from hudi_core.metadata_table.partitions.registry import row_level_class
-from hudi_core.metadata_table.partitions.row_level import GONE, ChangeReader, IndexRows, SliceChange
+from hudi_core.metadata_table.partitions.row_level import ChangeReader, IndexRows, SliceChange
+from hudi_core.metadata_table.read.row_level import OtherPartitions
+from hudi_core.metadata_table.record import GONE
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import check_slice
 

@@ -22,14 +22,13 @@ from hudi_core.metadata_table.index_definitions import DEFAULT_PATH, IndexDefini
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
 from hudi_core.metadata_table.partitions.row_level import (
-    GONE,
     ChangeReader,
     Counts,
     RowLevelPartition,
     SliceChange,
     shard_rows,
 )
-from hudi_core.metadata_table.record import RecordEncoder, RecordType
+from hudi_core.metadata_table.record import GONE, RecordEncoder, RecordType
 from hudi_core.view.file_group import FileSlice
 
 _PAIRS: Final = pa.schema([("key", pa.string()), ("hashed", pa.string())])

@@ -18,11 +18,12 @@ import pyarrow as pa
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType
 from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.log_blocks import BlockFilter, LiveBlock, live_blocks
-from hudi_core.metadata_table.read.missing_files import DAMAGED
-from hudi_core.metadata_table.record import MetadataCodec, schema_text
+from hudi_core.metadata_table.read.whole_files import DAMAGED
+from hudi_core.metadata_table.record import MetadataCodec, stored_schema
 from hudi_core.model.size_limits import Limit, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
@@ -251,7 +252,7 @@ def _base(storage: Storage, info: FileInfo | None) -> Iterator[Records]:
     if info is None:
         return
     hfile = _hfile(storage, info)
-    schema = hfile.schema() or schema_text()
+    schema = hfile.schema() or stored_schema(V6)
     yield Records(hfile, MetadataCodec(schema, path=info.path), schema, info.path, unique=True)
 
 

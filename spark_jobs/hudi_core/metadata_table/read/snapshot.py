@@ -21,11 +21,9 @@ from hudi_core.metadata_table.read.file_group import (
     partition_folders,
 )
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
-from hudi_core.metadata_table.read.missing_files import refuse_missing
+from hudi_core.metadata_table.read.log_blocks import BlockFilter, rolled_back_by, valid_instants
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
-from hudi_core.metadata_table.read.recorded_sizes import refuse_short
-from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
+from hudi_core.metadata_table.read.whole_files import refuse_missing, refuse_short
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.one_look import look_again

@@ -1,5 +1,18 @@
 """How ranges of one column compare and merge: of the files of a partition, of two records of one key, of a column that
-was widened (HoodieColumnRangeMetadata, HoodieTableMetadataUtil.mergeColumnStatsRecords).
+was widened (HoodieColumnRangeMetadata, HoodieTableMetadataUtil.mergeColumnStatsRecords); and which of those that real
+Hudi recorded may be false.
+
+Of a Parquet file Hudi records what parquet-mr says of a chunk, also where that knows nothing
+(ParquetUtils.readColumnStatsFromMetadata of 0.15 to 1.2):
+
+- A chunk with NaN has no range to parquet-mr, whose fields hold 0.0 and 0.0 then (Statistics.DoubleBuilder). These are
+  recorded (apache/hudi#18754). A true minimum of zero is -0.0 to parquet-mr, so the sign distinguishes the two.
+- A chunk whose least and greatest value have 4096 bytes or more has no statistics at all
+  (ParquetMetadataConverter.MAX_STATS_SIZE). Recorded are no bounds, and as many nulls as values (apache/hudi#18755).
+
+Merged with others a zero counts as a bound, a bound that is not there does not, and the nulls add up. Ranges of rows,
+as of log files, are right: NaN is the greatest value (ConvertingGenericData.compare), nulls are counted, and their
+sizes are 0.
 """
 
 from __future__ import annotations
@@ -9,7 +22,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.metadata_table.records.bound_arrow import logical_and_type, widened_float
 from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
@@ -18,6 +33,11 @@ from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFi
 _NULL_TYPE: Final = 1
 NUMBERS: Final = ("int", "long", "float", "double")
 """Kinds that compare with each other, each wider than those before it: a column may have been widened."""
+
+
+_FLOATS: Final = frozenset({"float", "double"})
+_LONG: Final = 2048
+"""The least bytes of a chunk without statistics, before compression: it stores the longer one of two values of 4096."""
 
 
 def outer_bound(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
@@ -191,3 +211,44 @@ def _expression(name: str, files: Sequence[FileStatistics]) -> ColumnRange | Non
     # Values are counted without the nulls here. Files without rows have no record, so Hudi omits their bytes, too.
     with_rows = [item for item in ranges if item.value_count + item.null_count > 0]
     return None if len(ranges) < len(recorded) else merged(with_rows or ranges[:1])
+
+
+def may_be_false(found: ColumnRange) -> bool:
+    """Whether the range recorded of a file is like one that Hudi makes without knowing any."""
+    size, least = found.total_uncompressed_size, found.least
+    if found.null_count >= found.value_count:
+        return least is None and found.greatest is None and size >= _LONG
+    if least is None or least.logical not in _FLOATS:
+        return False
+    return size > 0 and least.value == 0 and math.copysign(1, least.value) > 0
+
+
+def may_lack_numbers(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa.Array:
+    """Where the ranges of a column in files may lack values beside NaN; `sizes` are the bytes before compression.
+
+    Those that hold zero, as that of a row group with NaN may be in them. Not those from -0.0 on, of columns without
+    negative values: they have their zero from another row group, if any is such.
+    """
+    if not pa.types.is_floating(least.type):
+        return pa.repeat(pa.scalar(False), len(least))
+    low, high = (bounds.to_numpy(zero_copy_only=False) for bounds in (least, greatest))
+    holds_zero = ~((low > 0) | (high < 0)) & ~((low == 0) & np.signbit(low))
+    return pa.array(holds_zero & (sizes.to_numpy(zero_copy_only=False) > 0))
+
+
+def may_hide_texts(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa.Array:
+    """Where files that are recorded without bounds, as of nulls alone, may have values; arguments as for
+    may_lack_numbers.
+    """
+    return pc.and_(pc.and_(pc.is_null(least), pc.is_null(greatest)), pc.greater_equal(sizes, _LONG))
+
+
+def may_lack_values(least: pa.Array, greatest: pa.Array, nulls: pa.Array, sizes: pa.Array) -> pa.Array:
+    """Where the ranges of a column in whole partitions may be merged with such ones of files; null where there is no
+    bound.
+    """
+    if pa.types.is_floating(least.type):
+        return pc.invert(pc.or_(pc.greater(least, 0), pc.less(greatest, 0)))
+    if pa.types.is_string(least.type) or pa.types.is_large_string(least.type):
+        return pc.and_(pc.greater(nulls, 0), pc.greater_equal(sizes, _LONG))
+    return pa.repeat(pa.scalar(False), len(least))

@@ -17,8 +17,7 @@ from hudi_core.config.services.clean_config import KEEP_LATEST_COMMITS, KEEP_LAT
 from hudi_core.errors import FormatError
 from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import ROOT, file_groups, merged_slices, partition_folders, pending_bases
-from hudi_core.metadata_table.services.outcome import ServiceOutcome
-from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.timeline import MetadataTimeline, ServiceOutcome
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import plan_address

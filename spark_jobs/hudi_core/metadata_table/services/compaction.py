@@ -21,15 +21,13 @@ from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.compaction_planner import compaction_plan, due
-from hudi_core.metadata_table.services.compaction_units import (
+from hudi_core.metadata_table.services.merge_group import (
     CompactedGroup,
     GroupUnit,
     compact_group,
     compact_group_task,
 )
-from hudi_core.metadata_table.services.outcome import ServiceOutcome
-from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
+from hudi_core.metadata_table.timeline import NEWER_COUNTS, MetadataTimeline, ServiceOutcome, latest_schema
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_data_file
 from hudi_core.model.partition import join

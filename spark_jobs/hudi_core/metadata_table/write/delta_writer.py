@@ -28,8 +28,13 @@ from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, data_files, metadata_path
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
 from hudi_core.metadata_table.records.file_statistics import Record
-from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import delta_commit_content, latest_schema, log_stat, profile_stat
+from hudi_core.metadata_table.timeline import (
+    MetadataTimeline,
+    delta_commit_content,
+    latest_schema,
+    log_stat,
+    profile_stat,
+)
 from hudi_core.metadata_table.write.staged_logs import StagedLog
 from hudi_core.model.names import WriteToken, parse_log_file
 from hudi_core.storage.base import FileInfo, Storage

@@ -20,10 +20,9 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.commit_updates import CommitPartitions
+from hudi_core.metadata_table.write.commit_updates import CommitPartitions, widen_ranges
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
-from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
-from hudi_core.metadata_table.write.partition_ranges import widen_ranges
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
 from hudi_core.metadata_table.write.prepare import Groups, Prepared, prepare_files
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.restore import MetadataRestore

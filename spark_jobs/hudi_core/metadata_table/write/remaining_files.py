@@ -5,7 +5,7 @@ into the statistics of whole partitions (HoodieMetadataWriteUtils.getFilesToFetc
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import TypeVar
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.stored_ranges import remaining_expressions, remaining_statistics
+from hudi_core.metadata_table.keys import column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -22,6 +22,7 @@ from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.range_merge import is_unknown, may_be_false
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -176,3 +177,53 @@ def _is_base(name: str) -> bool:
 
 def _reference(file: DataFile) -> DataFileRef:
     return DataFileRef.of(file)
+
+
+def remaining_statistics(
+    index: MetadataPartition[ColumnStats], partition: str, files: Iterable[DataFileRef], columns: Sequence[str]
+) -> tuple[list[FileStatistics], list[DataFileRef]]:
+    """Of files of one partition: the statistics that the index has completely, and the files that must be read
+    themselves.
+
+    Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
+    after the file. None of them may be false (false_ranges). One prefix lookup per column. Memory: the partition's
+    records.
+    """
+    by_name = {file.name: file for file in files}
+    found: dict[str, dict[str, ColumnRange]] = {name: {} for name in by_name}
+    for name, stored in _ranges(index, partition, by_name, columns):
+        if not (is_unknown(stored) or may_be_false(stored)):
+            found[name][stored.column] = stored
+    whole = [
+        FileStatistics(file, tuple(found[name][column] for column in columns))
+        for name, file in by_name.items()
+        if len(found[name]) == len(columns)
+    ]
+    return whole, [file for name, file in by_name.items() if len(found[name]) < len(columns)]
+
+
+def remaining_expressions(
+    index: MetadataPartition[ColumnStats], name: str, partition: str, files: Iterable[DataFileRef], column: str
+) -> tuple[list[FileStatistics], list[DataFileRef]]:
+    """The same of expression index `name` over `column`: files without rows, of which it has no record, are read
+    again.
+    """
+    by_name = {file.name: file for file in files}
+    found = {
+        file: FileStatistics(by_name[file], expressions={name: stored})
+        for file, stored in _ranges(index, partition, by_name, [column])
+        # Values are counted without the nulls here: a range without bounds and values is that of nulls alone.
+        if stored.least is not None or not stored.value_count
+    }
+    return list(found.values()), [file for file in by_name.values() if file.name not in found]
+
+
+def _ranges(
+    index: MetadataPartition[ColumnStats], partition: str, files: Collection[str], columns: Sequence[str]
+) -> Iterator[tuple[str, ColumnRange]]:
+    """The live records of `files`."""
+    for key, stored in index.with_prefixes([column_id(column) + partition_id(partition) for column in columns]):
+        if stored.name not in files or stored.of_partition or stored.is_deleted:
+            continue
+        if key == column_stats_key(stored.range.column, partition, stored.name):
+            yield stored.name, stored.range

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.metadata_table.partitions.other_partitions import OtherPartitions
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
+from hudi_core.metadata_table.read.row_level import OtherPartitions
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.timeline import latest_schema
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.arrow_store import open_data_storage
 

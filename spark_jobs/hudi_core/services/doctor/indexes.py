@@ -20,7 +20,7 @@ from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_S
 from hudi_core.metadata_table.read.group_reader import check_base_file
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.write.partition_ranges import nothing_in, widening
+from hudi_core.metadata_table.write.commit_updates import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, IndexObservations, Observations

@@ -10,7 +10,7 @@ from typing import Final
 from hudi_core.config.table_config import timeline_zone
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES, HeartbeatConfig
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
-from hudi_core.metadata_table.write.drop import is_drop_unfinished
+from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.model.partition import join
 from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext

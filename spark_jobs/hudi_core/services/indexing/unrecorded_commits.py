@@ -18,8 +18,8 @@ from hudi_core.metadata_table.partition_type import (
     moves_rows,
 )
 from hudi_core.metadata_table.partitions.registry import registered
+from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation

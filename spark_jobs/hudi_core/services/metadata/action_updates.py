@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
+from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, read_statistics
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level, moves_rows
+from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, FileDatum, RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
 from hudi_core.metadata_table.records.files import rollback_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.validity import rolled_back_by
-from hudi_core.metadata_table.write.commit_updates import CommitPartitions, overtakes
+from hudi_core.metadata_table.write.commit_updates import CommitPartitions, overtakes, widen_ranges
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.partition_ranges import widen_ranges
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.services.metadata.file_statistics import read_statistics
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.metadata.row_changes import RowChanges
 from hudi_core.timeline.actions.commit import CommitMetadata

@@ -14,8 +14,8 @@ from hudi_core.codec.column_paths import column_type
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
+from hudi_core.metadata_table.indexed_table import IndexedTable, is_indexable
+from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, read_statistics
 from hudi_core.metadata_table.initialize.initialize import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
@@ -28,7 +28,6 @@ from hudi_core.metadata_table.records.column_stats import (
     partition_record,
     whole_key,
 )
-from hudi_core.metadata_table.records.false_ranges import may_be_false
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     DataFileRef,
@@ -36,10 +35,8 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     Record,
 )
-from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, is_unknown, merged
-from hudi_core.metadata_table.statistics_columns import is_indexable
+from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, is_unknown, may_be_false, merged
 from hudi_core.metadata_table.write.staged_logs import Workers
-from hudi_core.services.metadata.file_statistics import read_statistics
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.timeline import Timeline

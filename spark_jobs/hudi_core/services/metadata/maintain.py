@@ -30,7 +30,7 @@ from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.read.snapshot import partitions_there
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
-from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
+from hudi_core.metadata_table.write.lifetime import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.services.metadata.catch_up import catch_up
 from hudi_core.services.metadata.incomplete_indexes import complete_indexes

@@ -45,7 +45,7 @@ from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.check import key_columns
-from hudi_core.services.metadata.validate.secondary_index import can_print
+from hudi_core.services.metadata.validate.row_indexes import can_print
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing

@@ -13,7 +13,7 @@ from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.request.results import REMOVED
 from hudi_core.services.clean.unscheduled import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext

@@ -24,7 +24,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers, marker_folder
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, remove_dropped
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder
 from hudi_core.model.partition import join

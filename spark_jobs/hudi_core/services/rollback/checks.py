@@ -25,7 +25,7 @@ from hudi_core.errors import (
 )
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.initialized_since import initialized_since
+from hudi_core.metadata_table.write.restore_reach import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext

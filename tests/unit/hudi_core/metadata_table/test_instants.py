@@ -16,8 +16,7 @@ from hudi_core.metadata_table.instants import early_instant, initialization_time
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.initialized_since import initialized_at, initialized_since
-from hudi_core.metadata_table.write.restore_reach import reach_of
+from hudi_core.metadata_table.write.restore_reach import initialized_at, initialized_since, reach_of
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.services.indexing.job import ATTEMPTS
 from hudi_core.services.metadata.maintain import drop_metadata, update_metadata

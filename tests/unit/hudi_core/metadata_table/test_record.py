@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.record import (
     ALL_PARTITIONS,
@@ -23,14 +24,14 @@ from hudi_core.metadata_table.record import (
     RecordType,
     block_schema,
     files_record,
-    schema_text,
+    stored_schema,
 )
 from hudi_core.model.names import META_FIELDS
 from tests.support.golden_data import golden_cases
 from tests.support.hfiles import base_hfiles, log_hfiles
 from tests.support.metadata_cells import encode_items
 
-CODEC = MetadataCodec(schema_text(), path="f")
+CODEC = MetadataCodec(stored_schema(V6), path="f")
 FILE_TYPES = (RecordType.PARTITIONS, RecordType.FILES)
 
 
@@ -59,7 +60,7 @@ def without_docs(value: Any) -> Any:
 def test_the_schema_is_that_of_hudi_0_15_without_its_texts() -> None:
     (name, data), *_ = base_hfiles("cow_basic")
     real = json.loads(str(HFileReader.of_bytes(data, name).schema()))
-    assert json.loads(schema_text()) == without_docs(real)
+    assert json.loads(stored_schema(V6)) == without_docs(real)
     assert [field["name"] for field in real["fields"]][:6] == [
         "_hoodie_commit_time",
         "_hoodie_commit_seqno",
@@ -106,7 +107,9 @@ def test_a_key_occurs_once() -> None:
 
 
 def datum(**values: Any) -> bytes:
-    return DatumCodec(json.loads(schema_text())).encode({"key": "", "type": 2, "filesystemMetadata": None, **values})
+    return DatumCodec(json.loads(stored_schema(V6))).encode(
+        {"key": "", "type": 2, "filesystemMetadata": None, **values}
+    )
 
 
 def test_records_that_are_no_list_of_files_are_corrupt() -> None:
@@ -146,7 +149,7 @@ def test_a_datum_of_many_files_encodes_as_each_of_them_would(names: list[str]) -
             "BloomFilterMetadata": {"type": name, "timestamp": "t", "bloomFilter": b"", "isDeleted": True},
         }
 
-    encoder, template = RecordEncoder(schema_text()), datum(FILE_NAME)
+    encoder, template = RecordEncoder(stored_schema(V6)), datum(FILE_NAME)
     assert encoder.cells((name, FileDatum(template, name)) for name in names) == encoder.cells(
         (name, datum(name)) for name in names
     )
@@ -154,7 +157,7 @@ def test_a_datum_of_many_files_encodes_as_each_of_them_would(names: list[str]) -
 
 def test_two_records_of_one_key_are_refused() -> None:
     with pytest.raises(ValueError, match="'a'"):
-        RecordEncoder(schema_text()).cells([("a", {"type": 2}), ("a", {"type": 2})])
+        RecordEncoder(stored_schema(V6)).cells([("a", {"type": 2}), ("a", {"type": 2})])
 
 
 def test_the_schema_of_blocks_is_that_of_commits_behind_the_meta_columns() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, OrphanFilesError, StorageNotFoundError, TimelineError
-from hudi_core.metadata_table.write.drop import drop_partitions
+from hudi_core.metadata_table.write.lifetime import drop_partitions
 from hudi_core.request import requests
 from hudi_core.request.requests import Request, RunRequest, ScheduleRequest
 from hudi_core.services.look import ListedOnce, choose_engine, nothing_to_do

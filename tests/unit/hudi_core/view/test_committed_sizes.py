@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.metadata.maintain import create_metadata, update_metadata
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage

@@ -1,7 +1,10 @@
-"""`bloom_filters` against the footers and the record keys of base files.
+"""`bloom_filters` against the footers and the record keys of base files, `expr_index_*` of type bloom_filters against
+the expression's values in them.
 
 Exact: a listed Parquet base file has the filter of its footer, bit for bit, and no other file has one; every key of the
-file is in it. A file whose footer holds no filter may have one, which then has to hold every key, or none.
+file is in it. A file whose footer holds no filter may have one, which then has to hold every key, or none. Of an
+expression, exact: a base file in a latest slice has a filter, a filter has every value of its file, and no file has one
+that is not listed; what is not compared says column_stats.
 
 Memory: a digest for each filter of one data partition, two filters of one file, and a batch of its keys.
 """
@@ -14,9 +17,11 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.codec.bloom import BloomFilter, filter_in_footer
 from hudi_core.codec.column_paths import top_columns
+from hudi_core.expr.functions import evaluate
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
@@ -25,6 +30,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.true_ranges import VALUE, IndexedOperands
 
 
 class DigestRules:
@@ -110,6 +116,29 @@ class BloomFiltersCheck(FiltersCheck):
         if found is None:
             return None
         return FilterCheck(self, head, found, partial(record_keys, fields=self._key_columns, path=head.file.path))
+
+
+class ExpressionFiltersCheck(FiltersCheck):
+    """Compares an index of type bloom_filters."""
+
+    def __init__(
+        self, name: str, metadata_snapshot: MetadataTableSnapshot, value: IndexedOperands, findings: Findings
+    ) -> None:
+        super().__init__(name, value.columns(), metadata_snapshot, findings)
+        self._value = value
+
+    def open_file(self, head: FileHead) -> FilterCheck | None:
+        if not head.is_base or not self._value.of(head):
+            return None
+        stored = self.read(head)
+        if stored is None:
+            if head.is_latest:
+                self.add_of_file(head, "has no filter")
+            return None
+        return FilterCheck(self, head, stored.parse(), self._texts) if self._value.has_values else None
+
+    def _texts(self, batch: pa.RecordBatch) -> pa.Array:
+        return pc.drop_null(evaluate(self._value.operands[VALUE], batch, self._value.zone).cast(pa.string()))
 
 
 class FilterCheck:

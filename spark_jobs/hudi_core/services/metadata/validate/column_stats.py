@@ -1,4 +1,5 @@
-"""`column_stats` against the records of its files, and `partition_stats` against the rows of each partition.
+"""`column_stats` and `expr_index_*` of type column_stats against the records of their files, `partition_stats` against
+the rows of each partition.
 
 Of a file, exact: which files have statistics (a file that is not listed has none; a listed file with records has them
 of every indexed column that it holds), and the counts of base files. Loose: bounds, which have to contain the values;
@@ -12,22 +13,33 @@ counts, which are at least those of the rows where they are said to be tight and
 alone (Hudi counts files that a clustering or an overwrite replaced as well); statistics of partitions without rows,
 which rule nothing out. Columns whose values a query takes from the partition's path are not compared.
 
+Of an expression, as of a file, but that a log file has statistics is loose, too, and so are files of older slices and
+of replaced file groups: Hudi initializes such an index with the latest slices
+(HoodieBackedTableMetadataWriter.initializeExpressionIndexPartition). Bounds of whole partitions have to contain the
+values of the rows as they are now. Not compared are expressions that predicates cannot name, and, unless the zone is
+given (airflow_hudi.read.zone), values that depend on the zone of the writer's session.
+
 Memory: the statistics of one data partition's files, and those of all partitions, some 300 bytes for each column; the
 names of files with statistics that are not listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
+from hudi_core.metadata_table.keys import PARTITION_STATISTICS, column_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, statistics_table
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import (
     UNLISTED,
+    VALUE,
     Counts,
     FileStatisticsCheck,
     IndexedOperands,
@@ -129,3 +141,58 @@ class PartitionStatsCheck(PartitionCheck):
             counts = Counts.AT_LEAST if stored.is_tight and not self._has_logs else Counts.LOOSE
             for what in contradictions(stored, self._true.of(name), counts):
                 self.add_difference(f"column {name}: {what}", partition=files.partition)
+
+
+class ExpressionStatsCheck(StatisticsCheck):
+    """Compares an index of type column_stats; `column` is the one that its keys hash."""
+
+    def __init__(
+        self,
+        name: str,
+        column: str,
+        metadata_snapshot: MetadataTableSnapshot,
+        value: IndexedOperands,
+        findings: Findings,
+    ) -> None:
+        super().__init__(name, value, findings)
+        self._column = column_id(column)
+        self._partition = metadata_snapshot.partition(name, ColumnStatsRules())
+        self._stored: Mapping[str, Statistic] = {}
+        self._rows = TrueRanges(value)
+
+    def row_columns(self) -> frozenset[str]:
+        return self.indexed.columns()
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        self._rows = TrueRanges(self.indexed)
+        self._stored = self._read(files.partition, self._column + partition_id(files.partition))
+        for file in sorted(self._stored.keys() - files.listed.keys()):
+            self.add_difference(UNLISTED, partition=files.partition, file=file)
+
+    def open_file(self, head: FileHead) -> FileStatisticsCheck | None:
+        if not self.indexed.of(head):
+            return None
+        stored = self._stored.get(head.file.name)
+        return FileStatisticsCheck(self, head, {} if stored is None else {VALUE: stored})
+
+    def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
+        if head.is_base and head.is_latest and records:
+            self.add_of_file(head, "has no statistics")
+
+    def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
+        self._rows.add(batch, [VALUE])
+
+    def close_partition(self, files: PartitionFiles) -> None:
+        """Compares what is stored of the partition as a whole, where anything is."""
+        prefix = self._column + partition_id(PARTITION_STATISTICS) + partition_id(files.partition)
+        for stored in self._read(files.partition, prefix).values():
+            for what in contradictions(stored, self._rows.of(VALUE), Counts.LOOSE, bounds=self.indexed.has_values):
+                self.add_difference(f"of the whole partition: {what}", partition=files.partition)
+
+    def _read(self, partition: str, prefix: str) -> dict[str, Statistic]:
+        rows: list[tuple[str, ColumnStats]] = [
+            (partition, item) for _, item in self._partition.with_prefixes([prefix]) if not item.is_deleted
+        ]
+        # Hudi counts the values of an expression without the nulls (SparkMetadataWriterUtils.getExprIndexRecords).
+        found = statistics_by(statistics_table(rows, None), "file")
+        return {name: replace(item, value_count=item.value_count + item.null_count) for name, item in found.items()}

@@ -2,12 +2,18 @@
 
 The data is read by the code of queries, not by that which writes the metadata table, so that errors there are detected.
 The table is walked once, partition by partition. Of a partition, every listed base and log file that is there is read
-once (the columns that are indexed), and the rows of the latest slices once more, merged. Each partition type's module
-describes its exact and loose comparisons, and its memory.
+once as it is stored (the columns that are indexed), and the rows of the latest slices once more, merged. Each partition
+type's module describes its exact and loose comparisons, and its memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import pyarrow as pa
+
+from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.errors import (
     ConflictError,
     CorruptFileError,
@@ -15,17 +21,142 @@ from hudi_core.errors import (
     MetadataUnavailableError,
     StorageNotFoundError,
 )
+from hudi_core.filegroup.read.base_file import base_batches, open_base_file, read_base_file
+from hudi_core.filegroup.read.log_records import block_batches, block_columns, has_operations
+from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.model.column_names import spelled
+from hudi_core.model.names import OPERATION
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.check import Findings, PartitionCheck, PartitionFiles, ValidationReport
+from hudi_core.services.metadata.validate.check import (
+    FileCheck,
+    FileHead,
+    Findings,
+    PartitionCheck,
+    PartitionFiles,
+    ValidationReport,
+)
 from hudi_core.services.metadata.validate.files import FilesCheck, deletions_at_work
-from hudi_core.services.metadata.validate.records import FileReader
-from hudi_core.services.metadata.validate.registry import partition_checks
-from hudi_core.services.metadata.validate.subject import Subject
+from hudi_core.services.metadata.validate.registry import Subject, partition_checks
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.schema_history import sources_at
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import walk_partitions
+
+_PARQUET = "parquet"
+
+
+class FileReader:
+    """Passes every record of a data file to the checks that need it; each file is read once, with the required columns
+    only.
+    """
+
+    def __init__(self, subject: Subject, checks: Sequence[PartitionCheck], findings: Findings) -> None:
+        self._subject = subject
+        self._findings = findings
+        self._checks = checks
+        requirements = frozenset[str]().union(*(check.file_columns() for check in checks))
+        self._schema: pa.Schema = subject.reader.spec.output.stored_of(requirements)
+        self._history = subject.reader.spec.history
+
+    def read_group(self, group: FileGroup, names: Collection[str], latest: Collection[str]) -> int:
+        """Reads those of the group's files that are named; returns how many. Blocks of log files count as for a query.
+
+        `latest` are the names of the base files in the partition's latest slices.
+
+        A file that is damaged is a difference of `files`, and its other comparisons are omitted.
+        """
+        files = 0
+        for item in group.slices:
+            if item.base_file is not None and item.base_file.name in names:
+                self._attempt(item.base_file, self._read_base, item.base_file, item.base_file.name in latest)
+                files += 1
+            logs = [log for log in item.log_files if log.name in names]
+            if logs:
+                self._attempt(logs[0], self._read_logs, item, logs)
+                files += len(logs)
+        return files
+
+    def _attempt(self, file: DataFile, read: Callable[..., None], *arguments: object) -> None:
+        try:
+            read(*arguments)
+        except _DamagedError as error:
+            name = error.path.rpartition("/")[2] if error.path else file.name
+            self._findings.add(FILES_PARTITION, f"cannot be read: {error.message}", partition=file.partition, file=name)
+
+    def _read_base(self, file: DataFile, is_latest: bool) -> None:
+        storage = self._subject.reader.storage
+        if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
+            with self._open(FileHead(file, True, None, is_latest=is_latest)) as file_checks:
+                if file_checks:
+                    _give(
+                        read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history),
+                        file_checks,
+                        None,
+                    )
+            return
+        with ExitStack() as stack:
+            with _naming_damage():
+                parquet = stack.enter_context(open_base_file(storage, file.path))
+                footer = parquet.footer
+            columns = frozenset(spelled(parquet.schema.names, self._schema.names))
+            with self._open(FileHead(file, True, columns, footer, is_latest)) as file_checks:
+                if file_checks:
+                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), file_checks, None)
+
+    def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
+        with _naming_damage():
+            blocks = self._subject.reader.scan(item).blocks
+        for log in logs:
+            self._read_log(
+                log, [block for block in blocks if block.path == log.path and block.type is not BlockType.DELETE]
+            )
+
+    def _read_log(self, file: DataFile, blocks: Sequence[LogBlock]) -> None:
+        storage, schema = self._subject.reader.storage, self._schema
+        with _naming_damage():
+            carried = [self._columns_of(block) for block in blocks]
+        known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
+        if has_operations(blocks) and OPERATION not in schema.names:
+            schema = schema.append(pa.field(OPERATION, pa.string()))
+        with self._open(FileHead(file, False, known)) as file_checks:
+            for block, names in zip(blocks, carried, strict=True):
+                sources = () if self._history is None else sources_at(self._history, block.instant_time or "")
+                _give(block_batches(storage, block, schema, sources=sources), file_checks, names)
+
+    def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
+        """The columns of a data block's records; None where they may have other names now."""
+        return None if self._history is not None else block_columns(block, self._schema)
+
+    @contextmanager
+    def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
+        file_checks = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
+        yield file_checks
+        for of_file in file_checks:
+            of_file.close()
+
+
+class _DamagedError(CorruptFileError):
+    """A data file cannot be read. A separate class, since the metadata table may be damaged as well."""
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    try:
+        yield
+    except CorruptFileError as error:
+        raise _DamagedError(error.message, path=error.path) from error
+
+
+def _give(batches: Iterator[pa.RecordBatch], file_checks: Sequence[FileCheck], columns: frozenset[str] | None) -> None:
+    while True:
+        with _naming_damage():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        for of_file in file_checks:
+            of_file.add(batch, columns)
 
 
 def validate(context: TableContext, data: Storage) -> ValidationReport:

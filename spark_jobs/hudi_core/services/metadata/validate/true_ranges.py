@@ -23,6 +23,8 @@ from hudi_core.index.slice_ranges import indexed_in_order_of
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck
 
 UNLISTED: Final = "has statistics, but `files` does not list it"
+VALUE: Final = ""
+"""The name of the one operand of an expression index."""
 _SHOWN: Final = 60
 
 

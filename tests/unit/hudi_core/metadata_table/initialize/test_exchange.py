@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.row_level import RecordLocation
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken, parse_base_file
 from hudi_core.table import HudiTable

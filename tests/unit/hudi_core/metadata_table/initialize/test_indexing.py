@@ -12,7 +12,7 @@ from hudi_core.errors import BuildRolledBackError, ConflictError, LockError, Met
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.metadata_table.instants import may_be_of_indexer
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase

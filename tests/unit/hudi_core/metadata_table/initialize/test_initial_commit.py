@@ -7,7 +7,7 @@ from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
 from hudi_core.timeline.instant import Action
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import VERSIONS, Golden, creation, filters

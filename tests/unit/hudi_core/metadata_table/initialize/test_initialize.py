@@ -22,7 +22,7 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable, MetadataTableListing
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.instant_generator import InstantClock

@@ -11,11 +11,10 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.config.versions import V9
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import BuildRolledBackError, FormatError
-from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition, WrittenShard, first_log
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.record import RecordEncoder
+from hudi_core.metadata_table.record import RecordEncoder, stored_schema
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from tests.support.memory_storage import MemoryStorage

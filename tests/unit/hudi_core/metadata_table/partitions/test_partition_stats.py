@@ -13,6 +13,7 @@ import pytest
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.indexed_table import indexed_types, statistics_columns
 from hudi_core.metadata_table.keys import partition_stats_key
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.partitions.registry import (
@@ -21,7 +22,6 @@ from hudi_core.metadata_table.partitions.registry import (
 from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, DataFileRef, FileChanges, FileStatistics
-from hudi_core.metadata_table.statistics_columns import indexed_types, statistics_columns
 from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum

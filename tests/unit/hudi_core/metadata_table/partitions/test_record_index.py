@@ -11,11 +11,10 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.config.versions import SUPPORTED, V9, TableVersion
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.metadata_table.initialize.new_table import stored_schema
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows, location_datum
+from hudi_core.metadata_table.partitions.row_level import RecordGroups
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation
-from hudi_core.metadata_table.record import MetadataCodec
+from hudi_core.metadata_table.record import MetadataCodec, stored_schema
 
 FILE_ID = "9edb754e-98e8-450a-8273-ba65f475f266"
 

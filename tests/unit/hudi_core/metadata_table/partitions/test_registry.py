@@ -8,6 +8,7 @@ import pytest
 
 from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.metadata_table.indexed_table import chosen_columns, statistics_columns
 from hudi_core.metadata_table.partitions.registry import clean_updates, partition_type_of, partition_types_of
 from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import (
@@ -15,7 +16,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     CommitUpdate,
     FileChanges,
 )
-from hudi_core.metadata_table.statistics_columns import chosen_columns, statistics_columns
 from tests.support.golden_statistics import META, Golden, plain, table_of, whole_file
 
 

@@ -15,11 +15,10 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
-from hudi_core.metadata_table.initialize.new_table import stored_schema
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import base_cells, distinct_rows, is_gone, log_contents
-from hudi_core.metadata_table.partitions.row_level import GONE
+from hudi_core.metadata_table.partitions.row_level import RecordGroups
+from hudi_core.metadata_table.record import GONE, stored_schema
 
 FILE_ID = "9edb754e-98e8-450a-8273-ba65f475f266"
 

@@ -13,10 +13,9 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import is_row_level, moves_rows
-from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.registry import row_level_type
-from hudi_core.metadata_table.partitions.row_level import shard_rows
+from hudi_core.metadata_table.partitions.row_level import RecordGroups, shard_rows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_row_indexes import GoldenRows

@@ -9,12 +9,10 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.config.versions import V8, V9, TableVersion
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefix, secondary_prefixes
-from hudi_core.metadata_table.partitions.row_level import GONE
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, value_texts
 from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
-from hudi_core.metadata_table.record import MetadataCodec
+from hudi_core.metadata_table.record import GONE, MetadataCodec, stored_schema
 from tests.support.metadata_cells import secondary_key
 
 VALUES = ["", "a", "a$b", "\\", "$", "\\$", "\0", "a\0b", "ä$", "x\\\\$y", None]

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_prefixes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.read.missing_files import DAMAGED
+from hudi_core.metadata_table.read.whole_files import DAMAGED
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_groups import (

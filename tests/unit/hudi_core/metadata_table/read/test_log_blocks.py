@@ -11,11 +11,12 @@ from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord
 from hudi_core.codec.log.frames import encode_block
+from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, schema_text
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, stored_schema
 from hudi_core.metadata_table.records.files import FilesRules
 from tests.support.delete_records import encode_delete_block
 from tests.support.memory_storage import MemoryStorage
@@ -28,10 +29,10 @@ def data_block(
     instant: str, schema: str | None = None, headers: Mapping[HeaderKey, str] | None = None, **sizes: int
 ) -> bytes:
     entries = {name: FileEntry(size, is_deleted=size == 0) for name, size in sizes.items()}
-    content = write_hfile(encode_items([FilesRecord("p", RecordType.FILES, entries)]), schema=schema_text())
+    content = write_hfile(encode_items([FilesRecord("p", RecordType.FILES, entries)]), schema=stored_schema(V6))
     every = {
         HeaderKey.INSTANT_TIME: instant,
-        HeaderKey.SCHEMA: schema_text() if schema is None else schema,
+        HeaderKey.SCHEMA: stored_schema(V6) if schema is None else schema,
         **(headers or {}),
     }
     return encode_block(BlockType.HFILE_DATA, every, content)

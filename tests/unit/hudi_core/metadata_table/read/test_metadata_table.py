@@ -13,10 +13,11 @@ from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, FormatError, MetadataUnavailableError
+from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, schema_text
-from hudi_core.metadata_table.validity import rolled_back_by
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, stored_schema
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.base import ByteRange, FileInfo
 from hudi_core.storage.local import LocalStorage
@@ -214,7 +215,7 @@ def replace_base_file(table: Path, *records: FilesRecord) -> str:
     for commit in (table / ".hoodie" / "metadata" / ".hoodie").glob("*.deltacommit"):
         commit.write_text("{}")
     (base,) = folder.glob("*.hfile")
-    base.write_bytes(write_hfile(encode_items(records), schema=schema_text()))
+    base.write_bytes(write_hfile(encode_items(records), schema=stored_schema(V6)))
     return f".hoodie/metadata/files/{base.name}"
 
 

@@ -20,8 +20,7 @@ from hudi_core.errors import CorruptFileError, ExecutionError, FormatError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit, compact_group_task
-from hudi_core.metadata_table.services.merge_group import Counts
+from hudi_core.metadata_table.services.merge_group import CompactedGroup, Counts, GroupUnit, compact_group_task
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.actions.compaction import encode_compaction_plan

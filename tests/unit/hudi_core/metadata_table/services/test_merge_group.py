@@ -14,10 +14,9 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.initialize.new_table import commit_schema, stored_schema
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.group_reader import Deletes, Records, Source
-from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder
+from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder, commit_schema, stored_schema
 from hudi_core.metadata_table.services.merge_group import GroupMerge
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.storage.local import LocalStorage

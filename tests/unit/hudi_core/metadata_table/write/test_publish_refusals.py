@@ -20,7 +20,7 @@ from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.record import ALL_PARTITIONS
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.records.files import live_entries
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types
 from hudi_core.metadata_table.keys import column_id, partition_id
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.records.bound_arrow import logical_and_type
 from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
-from hudi_core.metadata_table.statistics_columns import indexed_types
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro

@@ -48,6 +48,7 @@ from tests.unit.hudi_core.services.metadata.test_catch_up import (
     forget_these,
     updated,
 )
+from tests.unit.hudi_core.services.metadata.test_catch_up_missing_actions import missing
 from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import (
     AT_ONCE,
     BEATS,
@@ -55,7 +56,6 @@ from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers impo
     at_work,
     beat,
 )
-from tests.unit.hudi_core.services.metadata.test_missing_actions import missing
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")

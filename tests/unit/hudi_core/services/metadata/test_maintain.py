@@ -15,7 +15,7 @@ from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.request.overwrites import DeletePartitionRequest
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean.planner import CleanService

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.rollback.planner import request_rollback

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.storage.local import LocalStorage

@@ -1,0 +1,259 @@
+"""Files of the metadata table that are missing, or shorter than its own commits say. Hudi does not check this.
+
+A log file that is gone, or lost its end at a block's boundary, causes no error in a scan: rows would be absent. Each
+commit of the metadata table records the size of every file after its write, so no file may have fewer bytes than the
+newest commit that wrote into it says. It may have more: in layout 1 a later commit, a writer that died, or a rollback's
+command appends to the same log file.
+
+What is read: the commits on the active metadata timeline that wrote into the slices of a partition, once for all
+partitions. In layout 2 the names of the files say which; in layout 1 these are the commits since the base file. The
+metadata table archives what it has compacted, so that archived commits are not needed. In layout 2 a listing shows the
+commits without files, too, and only their metadata are read, for most tables none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.metadata_table.instants import initialized_by_downgrade, is_early, is_solo
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.write_stats import WrittenFile
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+StatsOfAll = Callable[[Sequence[Instant]], Mapping[Instant, Iterable[WrittenFile]]]
+"""The write stats of commits of the metadata table, without those that were archived meanwhile."""
+StatsOfAttempts = Callable[[Instant], Iterable[WrittenFile]]
+"""The write stats of all completed files of one commit of the metadata table."""
+
+
+DAMAGED: Final = (
+    "restore the file from a copy, or read the table without its metadata table (`--metadata off`); to rebuild it: "
+    "`hudictl metadata drop TABLE`, then `hudictl metadata create TABLE`, or Hudi's next write"
+)
+
+_EMPTY_LOG: Final = 128
+"""Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
+
+StatsOf = Callable[[Instant], Iterable[WrittenFile]]
+"""The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived
+meanwhile.
+"""
+
+
+def refuse_short(
+    folder: str,
+    files: Sequence[FileInfo],
+    slices: Sequence[MergedSlice],
+    timeline: Timeline,
+    stats_of: StatsOfAll,
+    attempts_of: StatsOfAttempts,
+    *,
+    named_by_writer: bool,
+) -> None:
+    """Raises CorruptFileError naming a file of `slices` that has fewer bytes than the metadata table's commits say.
+
+    `files` is the listing of the partition's `folder`, `slices` are what a reader merges, `timeline` is the metadata
+    table's, without what readers do not count. `named_by_writer`: the names of log files carry the instant that wrote
+    them (layout 2). Where they do not, a file that is not there is found here, too; in layout 2 by
+    missing_files.refuse_missing.
+
+    A writer that was taken for dead may have completed the commit beside its successor, each with files of the same
+    names: then the file may be that of either.
+
+    Not checked are the slices of an index that was built beside writers in version 6, until it is compacted: the names
+    of its files are the same in each of its lives.
+    """
+    checked = [item for item in slices if not is_early(_start(item))]
+    commits = _writers(checked, timeline, named_by_writer=named_by_writer)
+    recorded: dict[str, tuple[Instant, WrittenFile]] = {}
+    for commit, stats in stats_of(commits).items():
+        recorded.update(
+            (stat.path, (commit, stat)) for stat in stats if f"{ROOT}/{stat.path.rpartition('/')[0]}" == folder
+        )
+    there = {info.name for info in files}
+    used = {info.name: info for item in checked for info in _files(item)}
+    needed = _Needed(checked, timeline)
+    for commit, stat in recorded.values():
+        info = used.get(_name(stat))
+        wrote = f"the metadata table's {commit.action} {commit.requested_time} wrote"
+        if info is not None and info.size < min(_sizes(stat, commit, info, attempts_of)):
+            raise CorruptFileError(
+                f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it has {info.size}",
+                path=info.path,
+                remedy=DAMAGED,
+            )
+        if not named_by_writer and _name(stat) not in there and needed.has(stat):
+            raise CorruptFileError(
+                f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it is not there",
+                path=f"{folder}/{_name(stat)}",
+                remedy=DAMAGED,
+            )
+
+
+def _sizes(stat: WrittenFile, commit: Instant, info: FileInfo, attempts_of: StatsOfAttempts) -> list[int]:
+    """The sizes of a file by its commit; by all attempts at it, which are read only where the file is shorter."""
+    sizes = [stat.file_size_in_bytes]
+    if info.size < stat.file_size_in_bytes:
+        sizes += [other.file_size_in_bytes for other in attempts_of(commit) if other.path == stat.path]
+    return sizes
+
+
+def _start(item: MergedSlice) -> str:
+    """The base instant of the slice: in layout 1 that of its first logs where it has no base file."""
+    if item.base_file is not None:
+        return item.base_instant
+    names = (parse_data_file(info.name) for info in item.logs)
+    return min((name.instant for name in names if name is not None), default="")
+
+
+def _name(stat: WrittenFile) -> str:
+    return stat.path.rpartition("/")[2]
+
+
+def _files(item: MergedSlice) -> Iterator[FileInfo]:
+    if item.base_file is not None:
+        yield item.base_file
+    yield from item.logs
+
+
+def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writer: bool) -> list[Instant]:
+    """The commits that wrote into the slices, or may have, oldest first."""
+    commits = [item for item in timeline.commits() if not (named_by_writer and item.is_legacy)]
+    if not slices:
+        return []
+    if named_by_writer:
+        names = (parse_data_file(info.name) for item in slices for info in _files(item))
+        times = {name.instant for name in names if name is not None}
+        return [item for item in commits if item.requested_time in times]
+    start = min(map(_start, slices))
+    return [item for item in commits if item.requested_time >= start]
+
+
+class _Needed:
+    """Whether a file of layout 1 belongs to the slices, by the base instant in its name."""
+
+    def __init__(self, slices: Iterable[MergedSlice], timeline: Timeline) -> None:
+        self._bases: dict[str, str] = {}
+        self._initialized: dict[str, str] = {}
+        self._starts: dict[str, set[str]] = {}
+        compactions = timeline.pending().of_actions(Action.COMPACTION).requested_times
+        for item in slices:
+            names = (parse_data_file(info.name) for info in item.logs)
+            self._bases[item.file_id], self._initialized[item.file_id] = item.base_instant, _start(item)
+            self._starts[item.file_id] = {item.base_instant, *compactions} | {
+                name.instant for name in names if name is not None
+            }
+
+    def has(self, stat: WrittenFile) -> bool:
+        """Of a log file, whether its base instant is one of the slice; of a base file, whether it is a newer one.
+
+        A group without any file may be of an index that was dropped. One that a downgrade began again does not have the
+        files of before.
+        """
+        name = parse_data_file(_name(stat))
+        if name is None or name.file_id not in self._bases:
+            return False
+        if isinstance(name, LogFileName):
+            return name.instant in self._starts[name.file_id]
+        is_newer = name.instant > self._bases[name.file_id]
+        return is_newer and not initialized_by_downgrade(self._initialized[name.file_id], name.instant)
+
+
+def refuse_missing(
+    folder: str,
+    files: Sequence[FileInfo],
+    slices: Sequence[MergedSlice],
+    timeline: Timeline,
+    pending: Collection[str],
+    stats_of: StatsOf,
+) -> None:
+    """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, the listing of
+    its `folder`.
+
+    `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. What is `pending` on the data
+    timeline is not looked for: no reader counts it, and after its rollback a writer that was taken for dead may have
+    completed it here. It does say when an index was made that is listed already, and whose indexing is still pending.
+    Found are a base file, and a log file of a commit that left the partition no other file: always so in `files`, which
+    has one file group; of the several logs that a commit writes into an index, a single missing one is not found.
+    Archived commits are not read: the metadata table archives what it has compacted.
+    """
+    present = {info.name for info in files}
+    instants = {name.instant for _, name in data_files(files)}
+    starts = _starts(slices, timeline, _makers(files))
+    counted = timeline.filter(lambda instant: instant.requested_time not in pending)
+    for commit in _suspects(slices, counted, instants, min(starts.values(), default="")):
+        try:
+            stats = list(stats_of(commit))
+        except StorageNotFoundError:
+            continue
+        for stat in stats:
+            partition, _, file = stat.path.rpartition("/")
+            if (
+                f"{ROOT}/{partition}" == folder
+                and file not in present
+                and commit.completed_at >= starts.get(stat.file_id, "")
+            ):
+                raise CorruptFileError(
+                    f"the metadata table's {commit.action} {commit.requested_time} wrote this file, but it is "
+                    "not there",
+                    path=f"{folder}/{file}",
+                    remedy=DAMAGED,
+                )
+
+
+def _makers(files: Sequence[FileInfo]) -> Mapping[str, Collection[str]]:
+    """By file group, the instants of its base files and of its first, empty log files: among them that under which the
+    group was made.
+    """
+    found: dict[str, set[str]] = {}
+    for info, name in data_files(files):
+        if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
+            found.setdefault(name.file_id, set()).add(name.instant)
+    return found
+
+
+def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """By file group, the completion time from which on a commit's files belong to what is read of it.
+
+    That is the instant of the base file, as a compaction merges what completed before it was requested. A group without
+    compaction starts at its creation: with its partition, or later, as those of new data partitions in a partitioned
+    record index. Of several creations the latest counts: an index that an indexing action rebuilt lost the older log
+    files; those written during the build are not required. Where the creation was archived, the latest compaction came
+    after it and found nothing to merge, or the base file would be of that compaction.
+    """
+    commits = timeline.commits()
+    made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}
+    compaction = max((item.requested_time for item in commits if item.action == Action.COMMIT), default="")
+    found: dict[str, str] = {}
+    for item in slices:
+        base = item.base_instant
+        if base in made or is_solo(base) or not base:
+            found[item.file_id] = max(
+                (made[time] for time in makers.get(item.file_id, ()) if time in made), default=compaction
+            )
+        else:
+            found[item.file_id] = base
+    return found
+
+
+def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:
+    """The commits to read: compactions and initializations first, as other missing files may follow from theirs."""
+    bases = [item.base_instant for item in slices]
+    commits = [item for item in timeline.commits() if item.completed_at >= since and not item.is_legacy]
+    logs: list[Instant] = []
+    for item in reversed(commits):
+        time = item.requested_time
+        if item.action == Action.COMMIT:
+            if any(base < time for base in bases):
+                yield item
+        elif is_solo(time):
+            if time in instants and not all(bases):
+                yield item
+        elif time not in instants:
+            logs.append(item)
+    yield from logs

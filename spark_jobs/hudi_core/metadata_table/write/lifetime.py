@@ -1,0 +1,157 @@
+"""The begin and the end of a metadata table, or of one index of it: `hoodie.properties` come first, and go first.
+
+The properties of a new one are as Hudi of the data table's version writes them (HoodieTableConfig). Once it is dropped
+readers list the storage, and Hudi's next write rebuilds what it is configured to have
+(HoodieTableMetadataUtil.deleteMetadataTable, deleteMetadataTablePartition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timezone
+from typing import Final
+
+from hudi_core.config.properties import render_properties
+from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import (
+    ARCHIVE_FOLDER,
+    BASE_FORMAT,
+    CHECKSUM,
+    DROP_PARTITION,
+    HISTORY_FOLDER,
+    LAYOUT,
+    MERGE_ON_READ,
+    METADATA,
+    METADATA_INFLIGHT,
+    NAME,
+    PAYLOAD,
+    POPULATE_META,
+    PROPERTIES,
+    RECORD_KEYS,
+    TABLE_TYPE,
+    TIMELINE_FOLDER,
+    VERSION,
+    TableConfig,
+    table_checksum,
+)
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, MADE_OF
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.model.partition import check_file_name
+from hudi_core.storage.base import Storage
+
+_PROPERTIES = f"{ROOT}/{PROPERTIES}"
+
+
+_SUFFIX: Final = "_metadata"
+_PAYLOAD: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
+_KEY_GENERATOR: Final = "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator"
+_EVENT_TIME: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_PAYLOAD_BASED: Final = "00000000-0000-0000-0000-000000000000"
+
+
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """The properties of the metadata table of a data table: without database and partition fields."""
+    features = config.features
+    name = f"{config.name}{_SUFFIX}"
+    common = {
+        PAYLOAD.name: _PAYLOAD,
+        TABLE_TYPE.name: MERGE_ON_READ,
+        LAYOUT.name: str(features.layout),
+        CHECKSUM.name: str(table_checksum("", name)),
+        DROP_PARTITION.name: "false",
+        RECORD_KEYS.name: "key",
+        NAME.name: name,
+        POPULATE_META.name: "false",
+        BASE_FORMAT.name: "HFILE",
+        VERSION.name: str(features.number),
+    }
+    if not features.merge_modes:
+        return common | {
+            ARCHIVE_FOLDER.name: "archived",
+            "hoodie.compaction.record.merger.strategy": _EVENT_TIME,
+            "hoodie.table.keygenerator.class": _KEY_GENERATOR,
+        }
+    return common | {
+        ARCHIVE_FOLDER.name: "history",
+        TIMELINE_FOLDER.name: "timeline",
+        HISTORY_FOLDER.name: "history",
+        "hoodie.table.initial.version": str(features.number),
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": _PAYLOAD_BASED,
+    }
+
+
+def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
+    """Creates the file; raises StorageExistsError where there is one. It comes first of the metadata table, and goes
+    first (drop).
+    """
+    now = datetime.now(timezone.utc)
+    saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
+    data = render_properties(metadata_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))
+    storage.create_exclusive(f"{ROOT}/{PROPERTIES}", data)
+
+
+def drop_metadata_table(storage: Storage) -> TableConfig:
+    """Deletes the metadata table of the table in `storage`; returns the table's properties without it. The caller holds
+    the table lock.
+    """
+    config = update_properties(storage, {METADATA.name: "", METADATA_INFLIGHT.name: ""})
+    _delete_folders(storage)
+    return config
+
+
+def remove_dropped(storage: Storage, config: TableConfig) -> bool:
+    """Deletes what a crash left of a metadata table that was being dropped; False when there is nothing. The caller
+    holds the table lock.
+    """
+    if not is_drop_unfinished(storage, config):
+        return False
+    _delete_folders(storage)
+    return True
+
+
+def is_drop_unfinished(storage: Storage, config: TableConfig) -> bool:
+    """Whether a crash interrupted the drop of a metadata table.
+
+    The missing properties show it: they go first, and come first when Hudi builds a metadata table.
+    """
+    if config.metadata_partitions or config.metadata_partitions_inflight or storage.exists(_PROPERTIES):
+        return False
+    return bool(storage.list_folders(ROOT))
+
+
+def _delete_folders(storage: Storage) -> None:
+    storage.delete(_PROPERTIES)
+    # Its timeline next: Hudi clears the folder of a partition that it rebuilds, but would continue a timeline that a
+    # crash left.
+    storage.delete_folder(f"{ROOT}/.hoodie")
+    storage.delete_folder(ROOT)
+
+
+def drop_partitions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> TableConfig:
+    """Deletes some indexes and those made of them (with_dependents), with `files` the whole metadata table; as
+    drop_metadata_table.
+
+    `config` is as loaded under the lock.
+    """
+    if FILES_PARTITION in partitions:
+        return drop_metadata_table(storage)
+    partitions = with_dependents(partitions)
+    if not partitions:
+        return config
+    listed, inflight = (
+        config.metadata_partitions.difference(partitions),
+        config.metadata_partitions_inflight.difference(partitions),
+    )
+    changed = update_properties(
+        storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))}
+    )
+    for name in sorted(partitions):
+        storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
+    return changed
+
+
+def with_dependents(partitions: Collection[str]) -> frozenset[str]:
+    """The named partitions, and those that go with them: `partition_stats` with `column_stats`."""
+    return frozenset(partitions).union(*(MADE_OF.get(name, ()) for name in partitions))

@@ -1,0 +1,217 @@
+"""`record_index` against the record keys of all rows as they are now, `secondary_index_*` against their values.
+
+Of the record index, exact: every key of a row is mapped, to its partition and file group (a key that is in several, to
+one of them), and no other key is. Loose: the instant of a location, as of several writes of a row Hudi keeps the one
+that brought it to its file group.
+
+Of a secondary index, exact: it holds for every row the pair of its value and record key, in the file group of its
+lookup, and no other pair. Of one without the changes of a commit of Hudi 1.2 (MetadataTable.covers_all_rows), which
+readers do not use, only the existing pairs are compared. Compared are columns of text and of whole numbers; of other
+types the printed form depends on the writer.
+
+Memory: the keys or pairs as index_keys has them, and one file group of the index: some 250 bytes for each of its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.column_paths import top_columns
+from hudi_core.codec.hashing import file_group_index, group_indexes
+from hudi_core.expr.functions import evaluate
+from hudi_core.expr.tree import Column
+from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.metadata_table.keys import (
+    parse_secondary_key,
+    secondary_hashed_part,
+    secondary_keys,
+    secondary_prefix,
+    secondary_prefixes,
+)
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
+from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.metadata_table.read.row_level import RecordIndex, RecordLocation
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.metadata.validate.check import Difference, Findings, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.index_keys import (
+    IndexKeys,
+    StoredGroup,
+    compare_keys,
+    stored_groups,
+    text_at,
+    why_extra,
+)
+from hudi_core.view.file_group import FileSlice
+
+
+class RecordIndexCheck(PartitionCheck):
+    """Compares after the last partition, or where the index is one per data partition, after each."""
+
+    def __init__(self, index: RecordIndex, key_columns: Sequence[str], findings: Findings) -> None:
+        super().__init__(RECORD_INDEX, findings)
+        self._parts: Mapping[str | None, MetadataPartition[RecordLocation]] = index.parts
+        self._is_partitioned = index.is_partitioned
+        self._key_columns = key_columns
+        self._places: dict[FileGroupId, int] = {}
+        self._index_keys = self._new_keys(None)
+        self._seen: set[str] = set()
+        self._unindexed: dict[str, int] = {}
+
+    def row_columns(self) -> frozenset[str]:
+        return top_columns(self._key_columns)
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        if self._is_partitioned:
+            self._index_keys = self._new_keys(files.partition)
+
+    def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
+        group = file_slice.file_group
+        part = self._parts.get(group.partition if self._is_partitioned else None)
+        if part is None:
+            self._unindexed[group.partition] = self._unindexed.get(group.partition, 0) + batch.num_rows
+            return
+        keys = record_keys(batch, self._key_columns, path=group.file_id)
+        place = self._places.setdefault(group, len(self._places))
+        self._index_keys.add(group_indexes(keys, len(part.groups)), keys, place)
+
+    def close_partition(self, files: PartitionFiles) -> None:
+        if self._is_partitioned:
+            self._seen.add(files.partition)
+            self._compare(files.partition)
+
+    def finish(self) -> None:
+        if not self._is_partitioned:
+            self._compare(None)
+        for partition, rows in self._unindexed.items():
+            what = f"the index has no file groups of the partition, which has {rows} rows"
+            self.add_difference(what, partition=partition)
+        for partition in sorted({name for name in self._parts if name is not None} - self._seen):
+            self._index_keys = self._new_keys(partition)
+            self._compare(partition)
+
+    def _new_keys(self, partition: str | None) -> IndexKeys:
+        part = self._parts.get(partition)
+        return IndexKeys(1 if part is None else len(part.groups))
+
+    def _compare(self, partition: str | None) -> None:
+        part = self._parts.get(partition)
+        if part is not None:
+            names = list(self._places)
+            for group in stored_groups(self._index_keys, part.groups):
+                self._compare_group(group, len(part.groups), names)
+
+    def _compare_group(self, group: StoredGroup[RecordLocation], count: int, names: Sequence[FileGroupId]) -> None:
+        # The group reader gives Python objects, one per key; few of the locations are distinct.
+        locations = list(group.stored.values())
+        places = np.fromiter(
+            (self._places.get(FileGroupId(item.partition, item.file_id), -1) for item in locations),
+            np.int32,
+            len(locations),
+        )
+        keys = pa.array(list(group.stored), pa.binary())
+        found = compare_keys(group.keys, group.places, keys, places)
+
+        def missing(at: int) -> Difference:
+            right = names[int(group.places[at])]
+            what = f"key {text_at(group.keys, at)!r} is not mapped, but the file group has a row of it"
+            return Difference(RECORD_INDEX, right.partition, right.file_id, what)
+
+        def wrong(at: int, why: str) -> Difference:
+            what = f"key {text_at(keys, at)!r} is mapped to the file group, but {why}"
+            return Difference(RECORD_INDEX, locations[at].partition, locations[at].file_id, what)
+
+        def extra(at: int) -> Difference:
+            return wrong(at, why_extra(group.position, file_group_index(text_at(keys, at), count)))
+
+        def elsewhere(at: int, first: int) -> Difference:
+            right = names[int(group.places[first])]
+            return wrong(at, f"it is in file group {right.file_id} of partition {right.partition!r}")
+
+        self.add_each(missing, found.missing)
+        self.add_each(extra, found.extra)
+        self.add_each(elsewhere, found.elsewhere, found.first)
+
+
+class SecondaryIndexCheck(PartitionCheck):
+    """Compares one index after the last partition. `by_value`: the value's part of a pair alone chooses the file group
+    (index version 2).
+    """
+
+    def __init__(
+        self,
+        partition: MetadataPartition[bool],
+        column: Column,
+        key_columns: Sequence[str],
+        findings: Findings,
+        *,
+        by_value: bool,
+        is_whole: bool,
+    ) -> None:
+        super().__init__(partition.name, findings)
+        self._partition = partition
+        self._column = column
+        self._key_columns = key_columns
+        self._by_value = by_value
+        self._is_whole = is_whole
+        self._index_keys = IndexKeys(len(partition.groups))
+        self._places: list[FileSlice] = []
+
+    def row_columns(self) -> frozenset[str]:
+        return top_columns(self._key_columns) | {self._column.path[0]}
+
+    def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
+        if not self._places or self._places[-1] is not file_slice:
+            self._places.append(file_slice)
+        heads = secondary_prefixes(evaluate(self._column, batch, "UTC").cast(pa.string()))
+        keys = record_keys(batch, self._key_columns, path=file_slice.file_group.file_id)
+        pairs = secondary_keys(heads, keys)
+        groups = group_indexes(heads if self._by_value else pairs, len(self._partition.groups))
+        self._index_keys.add(groups, pairs, len(self._places) - 1)
+
+    def finish(self) -> None:
+        for group in stored_groups(self._index_keys, self._partition.groups):
+            self._compare_group(group)
+
+    def _compare_group(self, group: StoredGroup[bool]) -> None:
+        stored = pa.array([key for key, current in group.stored.items() if current], pa.binary())
+        nowhere = np.zeros(len(stored), dtype=np.int32)
+        found = compare_keys(group.keys, np.zeros(len(group.keys), dtype=np.int32), stored, nowhere)
+
+        def missing(at: int) -> Difference:
+            right = self._places[int(group.places[at])].file_group
+            what = f"{_pair(text_at(group.keys, at))} is not in the index, but the file group has it"
+            return Difference(self.name, right.partition, right.file_id, what)
+
+        def extra(at: int) -> Difference:
+            text = text_at(stored, at)
+            hashed = secondary_hashed_part(text) if self._by_value else text
+            why = why_extra(group.position, file_group_index(hashed, len(self._partition.groups)))
+            return Difference(self.name, None, None, f"{_pair(text)} is in the index, but {why}")
+
+        if self._is_whole:
+            self.add_each(missing, found.missing[self._has_meaning(group.keys.take(pa.array(found.missing)))])
+        self.add_each(extra, found.extra[self._has_meaning(stored.take(pa.array(found.extra)))])
+
+    def _has_meaning(self, pairs: pa.Array) -> NDArray[np.bool_]:
+        """Hudi 1.0, whose indexes have version 1, neither adds nor removes rows without a value, and no lookup is for
+        these.
+        """
+        if self._by_value:
+            return np.ones(len(pairs), dtype=np.bool_)
+        is_null = pc.starts_with(pairs, secondary_prefix(None).encode())
+        return np.asarray(~is_null.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def can_print(value_type: pa.DataType) -> bool:
+    """Whether the text of a value of this type is the same for every writer."""
+    return bool(pa.types.is_string(value_type) or pa.types.is_integer(value_type))
+
+
+def _pair(text: str) -> str:
+    value, key = parse_secondary_key(text)
+    return f"value {value!r} of key {key!r}"
