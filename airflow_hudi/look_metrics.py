@@ -19,8 +19,7 @@ from airflow_hudi.timeline_reader import Look, TimelineReader
 from hudi_core.errors import HudiError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.timeline.pending_age import age_of
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.timeline import Timeline, age_of
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.reports.finished_work import FinishedWork
 from airflow_hudi.results import pending_named
 from hudi_core.errors import ConfigError, HudiError, masked, shortened
-from hudi_core.timeline.pending_age import age_of
+from hudi_core.timeline.timeline import age_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context

@@ -22,7 +22,7 @@ def instant_named(instant: Instant) -> dict[str, Any]:
 
 
 def pending_named(instant: Instant, age: int) -> dict[str, Any]:
-    """`{"instant", "action", "state", "age_seconds"}` of a pending instant (hudi_core.timeline.pending_age)."""
+    """`{"instant", "action", "state", "age_seconds"}` of a pending instant (hudi_core.timeline.timeline)."""
     return {**instant_named(instant), "age_seconds": age}
 
 

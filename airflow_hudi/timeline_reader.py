@@ -12,12 +12,11 @@ from hudi_core.config.table_config import PROPERTIES, TableConfig, timeline_zone
 from hudi_core.errors import StorageNotFoundError, masked, shortened, without_controls
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline import naming_v1
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import of_epoch_seconds
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import legacy_name, timeline_of
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 
@@ -47,7 +46,7 @@ class Look:
         """
         if instant.completion_time is not None:
             return instant.completion_time
-        seconds = self.modified.get(naming_v1.file_name(instant.requested_time, instant.action, instant.state))
+        seconds = self.modified.get(legacy_name(instant.requested_time, instant.action, instant.state))
         if seconds is None:
             return instant.completed_at
         modified = of_epoch_seconds(seconds, self.zone)

@@ -19,7 +19,7 @@ from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
 from hudi_core.request.conditions import seconds_of
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.pending_age import age_of, age_shown
+from hudi_core.timeline.timeline import age_of, age_shown
 
 
 class Condition(Protocol):

@@ -17,7 +17,7 @@ from airflow_hudi.permanent_errors import fails_for_good, is_permanent
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.results import pending_named
 from hudi_core.errors import HudiError
-from hudi_core.timeline.pending_age import age_shown, pending_longer_than
+from hudi_core.timeline.timeline import age_shown, pending_longer_than
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -28,7 +28,7 @@ from airflow_hudi.triggers.source import HudiSourceTrigger
 from airflow_hudi.triggers.wait import found_in
 from hudi_core.errors import ConfigError
 from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.timeline.actions.overwrite import TOKEN_KEY
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.instant import Action
 
 if TYPE_CHECKING:

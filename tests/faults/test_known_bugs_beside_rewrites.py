@@ -17,7 +17,7 @@ from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.filegroup.read.planned_slices import PlanCheck
 from hudi_core.services import rewrite
 from hudi_core.services.clustering import job as clustering_job
-from hudi_core.timeline.actions.clustering import (
+from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,
     encode_clustering_plan,

@@ -34,12 +34,12 @@ from hudi_core.metadata_table.record import MetadataCodec
 from hudi_core.model.names import parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, check_relative_path
 from hudi_core.timeline.actions.clean import decode_clean_plan, decode_last_clean
-from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.compaction import decode_compaction_plan
-from hudi_core.timeline.actions.container import decode_any
-from hudi_core.timeline.internal_schema import parse_schema_history
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.actions.content import decode_any
+from hudi_core.timeline.actions.replacecommit import decode_clustering_plan
+from hudi_core.timeline.naming import timeline_of
+from hudi_core.timeline.schemas import parse_schema_history
 from tests.fuzz import parquet_files, seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
 from tests.fuzz.target import Target

@@ -25,8 +25,7 @@ from hudi_core.history.log_archive_writer import encode_archive
 from hudi_core.history.lsm_compaction import compact_levels
 from hudi_core.history.lsm_writer import LsmWriter, encode_history
 from hudi_core.history.manifest import read_manifest
-from hudi_core.timeline.actions.container import decode_datum, encode_datum
-from hudi_core.timeline.actions.pretty_json import dump
+from hudi_core.timeline.actions.content import decode_datum, dump, encode_datum
 from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from tests.support.golden_timelines import load_table
 from tests.support.memory_storage import MemoryStorage

@@ -14,7 +14,7 @@ from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TA
 from hudi_core.services.clustering.planner import Planned, make_plan
 from hudi_core.services.context import TableContext
 from hudi_core.services.service import Nothing
-from hudi_core.timeline.actions.clustering import (
+from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,
     decode_clustering_plan,

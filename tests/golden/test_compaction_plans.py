@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.services.compaction.planner import Planned, make_plan
-from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
+from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
 from tests.support.golden_compactions import context_of, planned_cases
 from tests.support.golden_data import GoldenCase
 

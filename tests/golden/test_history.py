@@ -9,7 +9,7 @@ from hudi_core.history.archived import ArchivedTimeline, latest_commits, load_hi
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import State
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from tests.support.golden_timelines import info_of, load_table
 from tests.support.memory_storage import MemoryStorage
 

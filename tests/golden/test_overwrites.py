@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.services.overwrite.verb import OverwriteResult
-from hudi_core.timeline.actions.overwrite import encode_inflight_overwrite, encode_requested_overwrite
+from hudi_core.timeline.actions.replacecommit import encode_inflight_overwrite, encode_requested_overwrite
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import open_context
 from tests.support.golden_compactions import FOLDERS

@@ -24,7 +24,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable, ReadResult
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.schemas import internal_schema_history
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import unpacked_once
 from tests.support.pending_operations import Operations

@@ -18,7 +18,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from hudi_core.view.file_group import FileSlice
 from tests.support.golden_data import GoldenCase
 from tests.support.predicate_text import to_sql

@@ -7,13 +7,12 @@ import json
 import pytest
 
 from hudi_core.codec.avro.container import is_container, read_container
-from hudi_core.timeline import naming_v1, naming_v2
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import decode_compaction_plan, encode_compaction_plan
-from hudi_core.timeline.actions.container import decode_any, decode_datum
+from hudi_core.timeline.actions.content import decode_any, decode_datum, looks_cut_short
 from hudi_core.timeline.instant import Instant, State
-from hudi_core.timeline.stable_read import looks_cut_short
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.naming import naming_for
+from hudi_core.timeline.schemas import schema_of
 from tests.support.avro_data import encode_datum
 from tests.support.golden_timelines import every_table, info_of, load_timelines, timelines_of
 
@@ -25,9 +24,8 @@ BUFFER_BYTES = 4608
 
 
 def _name_of(instant: Instant, layout: str) -> str:
-    if layout == "1":
-        return naming_v1.file_name(instant.requested_time, instant.action, instant.state)
-    return naming_v2.file_name(instant.requested_time, instant.action, instant.state, instant.completion_time)
+    naming = naming_for(int(layout))
+    return naming.file_name(instant.requested_time, instant.action, instant.state, instant.completion_time)
 
 
 @pytest.mark.parametrize(("version", "name"), every_table())
@@ -36,11 +34,12 @@ def test_files_parse_decode_and_round_trip(version: str, name: str) -> None:
     layout = "1" if version in _LAYOUT_1 else "2"
     for active in timelines_of(storage):
         for file_name in active.names():
-            instant = naming_v1.parse(file_name) if layout == "1" else naming_v2.parse(file_name, lambda _: None)
-            if instant is None:
+            instants = naming_for(int(layout)).instants([file_name])
+            if not instants:
                 assert layout == "1"
                 assert file_name.startswith("hoodie.properties")
                 continue
+            (instant,) = instants
             assert not instant.is_legacy
             assert _name_of(instant, layout) == file_name
             path = f"{active.folder}/{file_name}"

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.config.services.clustering_config import SORT_COLUMNS
 from hudi_core.services.clustering.planner import ClusteringService
-from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan
+from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.transaction.owner import Owner

@@ -17,8 +17,7 @@ import pytest
 
 from hudi_core.config.services.compaction_config import Strategy
 from hudi_core.services.compaction.planner import CompactionService
-from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
+from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged

@@ -18,7 +18,7 @@ from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.clustering.units import Group, Work
 from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.new_file_groups import NewFiles
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from tests.support.peak_memory import measured
 
 LIBRARIES = (polars,)

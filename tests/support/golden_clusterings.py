@@ -13,13 +13,13 @@ from hudi_core.request.results import InstantResult
 from hudi_core.services.clustering.job import clustering_action
 from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.clustering import (
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
     encode_clustering_plan,
 )
-from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.owner import Owner

@@ -28,7 +28,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import StorageListing
 

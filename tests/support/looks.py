@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)

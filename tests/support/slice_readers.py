@@ -14,7 +14,7 @@ from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import StorageListing

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from hudi_core.timeline import stable_read
+from hudi_core.timeline.actions import content
 
 
 @pytest.fixture(autouse=True, scope="module")
 def damage_is_read_at_once() -> Iterator[None]:
     """A file that a test has cut short has no writer: the looks at it follow each other without a pause.
 
-    `timeline/test_stable_read.py`, where such files have writers, keeps the pauses.
+    `timeline/test_content.py`, where such files have writers, keeps the pauses.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stable_read, "PAUSES_SECONDS", (0.0,) * len(stable_read.PAUSES_SECONDS))
+        patch.setattr(content, "PAUSES_SECONDS", (0.0,) * len(content.PAUSES_SECONDS))
         yield

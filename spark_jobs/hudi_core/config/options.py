@@ -100,7 +100,6 @@ def warn_of_misspelt(options: Mapping[str, str]) -> None:
 
 def check_options(options: Mapping[str, str]) -> None:
     """Raises ConfigError for an option of ours that does not exist or any known option whose value is not valid.
-
     Options of Hudi that this release has no use for are let through: job configurations are shared with Hudi's own
     jobs.
     """

@@ -18,9 +18,8 @@ _FOREIGN = re.compile(r"[^ -~]+")
 
 
 def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
-    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`.
-
-    Linear in the size of `data`, which the storage bounds (model.size_limits).
+    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`. Linear
+    in the size of `data`, which the storage bounds (model.size_limits).
     """
     if b"\x00" in data:
         raise CorruptFileError(
@@ -34,9 +33,8 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:
-    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`.
-
-    It escapes as Properties.store.
+    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`. It escapes as
+    Properties.store.
     """
     lines = [f"#{' '.join(comment.split())}" for comment in comments]
     lines += [
@@ -76,9 +74,8 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value: the key ends at the first unescaped `=`, `:` or blank.
-
-    Blanks around one `=` or `:` belong to neither.
+    """Key and value: the key ends at the first unescaped `=`, `:` or blank. Blanks around one `=` or `:` belong to
+    neither.
     """
     match = _KEY_END.search(line)
     if match is None:

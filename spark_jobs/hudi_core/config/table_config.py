@@ -25,10 +25,9 @@ from hudi_core.storage.one_look import once
 
 
 def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
-    """The zone's name for timeline.instant_time: UTC when the properties say so, else the option, else LOCAL.
-
-    LOCAL is this process's zone. `hoodie.table.timeline.timezone` = LOCAL means the zone of the process that wrote the
-    table, which the table does not record.
+    """The zone's name for timeline.instant_time: UTC when the properties say so, else the option, else LOCAL. LOCAL is
+    this process's zone. `hoodie.table.timeline.timezone` = LOCAL means the zone of the process that wrote the table,
+    which the table does not record.
     """
     return config.timezone if config.timezone == "UTC" else TIMELINE_ZONE.read(options)
 
@@ -126,9 +125,8 @@ class TableConfig:
 
     @property
     def is_of_hudi_1(self) -> bool:
-        """Whether Hudi 1.x wrote the properties.
-
-        Of version 6, too, it names the timeline's folder in them, which 0.15 does not know.
+        """Whether Hudi 1.x wrote the properties. Of version 6, too, it names the timeline's folder in them, which 0.15
+        does not know.
         """
         return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
 
@@ -140,7 +138,6 @@ class TableConfig:
     @staticmethod
     def load(storage: Storage, *, base: str = "") -> TableConfig:
         """Reads and checks the properties of the table at `base` (`""`, or `.hoodie/metadata` for the metadata table).
-
         Raises ConfigError when there is no table, CorruptFileError when neither the file nor its backup is whole, and
         UnsupportedVersionError for a version that this release does not handle. Every message names the file.
         """
@@ -149,11 +146,9 @@ class TableConfig:
 
     @staticmethod
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
-        """The properties as typed values.
-
-        Raises CorruptFileError (checksum, missing keys) or ConfigError naming `path`. Unless `any_version`, also
-        UnsupportedVersionError, before the meaning of any other key is evaluated, and UnsupportedError for a base file
-        format that this release cannot read.
+        """The properties as typed values. Raises CorruptFileError (checksum, missing keys) or ConfigError naming
+        `path`. Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is evaluated,
+        and UnsupportedError for a base file format that this release cannot read.
         """
         return TableConfig.of(parse_properties(data, path=path), path=path, any_version=any_version)
 
@@ -196,11 +191,9 @@ def table_checksum(database: str, name: str) -> int:
 
 
 def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
-    """The file, else its backup.
-
-    A writer creates the backup, deletes the file, writes it again and deletes the backup (HoodieTableConfig.modify). So
-    the file is read again after the backup was found missing, and while a backup exists, an unreadable pair is tried a
-    few times.
+    """The file, else its backup. A writer creates the backup, deletes the file, writes it again and deletes the backup
+    (HoodieTableConfig.modify). So the file is read again after the backup was found missing, and while a backup exists,
+    an unreadable pair is tried a few times.
     """
     failure: HudiError | None = None
     for attempt in range(_ATTEMPTS):

@@ -16,12 +16,10 @@ from hudi_core.timeline.timeline import Timeline
 
 
 class ArchivedTimeline(Protocol):
-    """The completed instants that were moved from the active timeline to its archive.
-
-    Times are requested times unless stated otherwise; an instant has the action under which it completed and, in layout
-    2, its completion time. Nothing is read before the first query, and the content of instants only for the queries
-    that need it. Every query may raise StorageError, or FormatError naming the file that is damaged; only a missing
-    folder or manifest is an empty archive.
+    """The completed instants that were moved from the active timeline to its archive. Times are requested times unless
+    stated otherwise; an instant has the action under which it completed and, in layout 2, its completion time. Nothing
+    is read before the first query, and the content of instants only for the queries that need it. Every query may raise
+    StorageError, or FormatError naming the file that is damaged; only a missing folder or manifest is an empty archive.
     """
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
@@ -72,6 +70,6 @@ def load_history(storage: Storage, config: TableConfig, base: str = "") -> Archi
 
 
 def latest_commits(history: ArchivedTimeline) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """The archive's commits, latest first, each read on demand: `archived` of timeline.table_schema.schema_of."""
+    """The archive's commits, latest first, each read on demand: `archived` of timeline.schemas.schema_of."""
     for instant in reversed(history.timeline().commits().instants):
         yield from history.commits([instant])

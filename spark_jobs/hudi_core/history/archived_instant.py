@@ -11,8 +11,8 @@ from typing import Any, Final
 from hudi_core.codec.avro.container import is_container
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
-from hudi_core.timeline.actions.container import decode_any
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.content import decode_any
+from hudi_core.timeline.actions.fields import member
 from hudi_core.timeline.actions.write_stats import LOG_COUNTS, WRITE_COUNTS
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 
@@ -35,9 +35,7 @@ _MEMBERS: Final = {
     (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
     (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
 }
-"""Which member holds the content of a file that is an Avro container already, by action and state.
-
-Others are not kept.
+"""Which member holds the content of a file that is an Avro container already, by action and state. Others are not kept.
 """
 
 
@@ -110,7 +108,6 @@ def lsm_plan(item: ArchivedInstant) -> bytes | None:
 
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
     """The record of a state file in layout 1, without members that are empty. Raises CorruptFileError naming the file.
-
     As in Hudi, an empty file is a record of its time, action and state alone; a commit's requested and inflight files
     count as commits that wrote nothing.
     """

@@ -24,10 +24,8 @@ ROUND_BYTES: Final = 16 << 20
 
 
 class ArchiveWriter(Protocol):
-    """Adds instants to an archive. Called under the table lock, by one process at a time.
-
-    Every method may be repeated after a crash. What `write` returned for is in the archive for every reader, and stays
-    there.
+    """Adds instants to an archive. Called under the table lock, by one process at a time. Every method may be repeated
+    after a crash. What `write` returned for is in the archive for every reader, and stays there.
     """
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
@@ -56,11 +54,9 @@ def rounds(
     storage: Storage, active: ActiveTimeline, zone: str, instants: Sequence[Instant], *, most: int | None = None
 ) -> Iterator[list[ArchivedInstant]]:
     """The instants of a timeline in their order with the contents of all their state files: `most` at once
-    (ROUND_INSTANTS by default), or as many as have 16 MiB. `zone` is that of instants.
-
-    That is what an archival holds in memory, beside its encoded form; a single commit may be larger. Raises
-    StorageNotFoundError when a completed file is gone, which under the table lock only an archiver without a lock can
-    have done.
+    (ROUND_INSTANTS by default), or as many as have 16 MiB. `zone` is that of instants. That is what an archival holds
+    in memory, beside its encoded form; a single commit may be larger. Raises StorageNotFoundError when a completed file
+    is gone, which under the table lock only an archiver without a lock can have done.
     """
     modified = active.modified()
     limit = ROUND_INSTANTS if most is None else most

@@ -26,9 +26,9 @@ from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.model.size_limits import Limit
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, commit_of
-from hudi_core.timeline.actions.container import decode_datum
+from hudi_core.timeline.actions.content import decode_datum
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
-from hudi_core.timeline.naming_v1 import is_time
+from hudi_core.timeline.naming import is_time
 from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -92,11 +92,10 @@ lock: while path, size and modification time of every file are the same, it is r
 
 
 class LogArchive:
-    """The archive in `folder`, as its files at the first query show it; see history.archived.ArchivedTimeline.
-
-    The first query lists the files, and reads each once, one block at a time, unless another LogArchive of the same
-    storage has read the same files. Times, actions and places are kept as long as the storage: about 600 bytes an
-    instant. Not thread-safe.
+    """The archive in `folder`, as its files at the first query show it; see history.archived.ArchivedTimeline. The
+    first query lists the files, and reads each once, one block at a time, unless another LogArchive of the same storage
+    has read the same files. Times, actions and places are kept as long as the storage: about 600 bytes an instant. Not
+    thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:

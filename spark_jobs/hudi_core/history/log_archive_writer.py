@@ -28,8 +28,8 @@ from hudi_core.history.log_archive import MERGE_PLAN, LogArchive, archive_files,
 from hudi_core.model.names import ROLLBACK_TOKEN
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.container import decode_datum, load_schema
-from hudi_core.timeline.actions.plan_fields import text, texts
+from hudi_core.timeline.actions.content import decode_datum, load_schema
+from hudi_core.timeline.actions.fields import text, texts
 from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
@@ -92,10 +92,9 @@ def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
 
 
 def finish_merge(storage: Storage, folder: str) -> bool:
-    """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none.
-
-    Called under the table lock; may be repeated after a kill. Raises CorruptFileError, with nothing deleted, when files
-    are missing and the merged file is missing or damaged. Of the plan's paths only the names count.
+    """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none. Called
+    under the table lock; may be repeated after a kill. Raises CorruptFileError, with nothing deleted, when files are
+    missing and the merged file is missing or damaged. Of the plan's paths only the names count.
     """
     path = f"{folder}/{MERGE_PLAN}"
     try:

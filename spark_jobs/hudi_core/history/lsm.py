@@ -23,7 +23,7 @@ from hudi_core.history.lsm_file import ACTION, COMPLETION, METADATA, PLAN, REMED
 from hudi_core.history.manifest import HistoryFile, read_snapshot
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
-from hudi_core.timeline.actions.container import decode_any
+from hudi_core.timeline.actions.content import decode_any
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
@@ -35,10 +35,8 @@ _ORDER: Final = attrgetter("requested_time", "action")
 
 
 class LsmHistory:
-    """The archive in `folder`, by its latest snapshot at the first query; see history.archived.ArchivedTimeline.
-
-    Keeps the times and actions of every file it has read, about 300 bytes an instant; content is never kept. Not
-    thread-safe.
+    """The archive in `folder`, by its latest snapshot at the first query; see history.archived.ArchivedTimeline. Keeps
+    the times and actions of every file it has read, about 300 bytes an instant; content is never kept. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:

@@ -31,11 +31,10 @@ _TOP_LEVEL = 9
 
 
 def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, most_bytes: int) -> int:
-    """Merges the oldest `batch` files of level 0, and so on level by level; returns the number of merges.
-
-    A level is merged when it has `batch` files. Called under the table lock. Killed anywhere, the archive holds what it
-    held: the sources count until a snapshot names the merged file. Memory: one row group of 16 MiB, its Parquet pages
-    and the requested times of the merged instants, about 100 bytes each.
+    """Merges the oldest `batch` files of level 0, and so on level by level; returns the number of merges. A level is
+    merged when it has `batch` files. Called under the table lock. Killed anywhere, the archive holds what it held: the
+    sources count until a snapshot names the merged file. Memory: one row group of 16 MiB, its Parquet pages and the
+    requested times of the merged instants, about 100 bytes each.
     """
     level = 0
     while level < _TOP_LEVEL:
@@ -70,9 +69,8 @@ def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> lis
 
 
 def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
-    """Removes snapshots but the latest `keep`, then files that none of those names; returns how many of both.
-
-    A manifest later than the latest is none of a snapshot (see manifest), and stays until it is older. One that was cut
+    """Removes snapshots but the latest `keep`, then files that none of those names; returns how many of both. A
+    manifest later than the latest is none of a snapshot (see manifest), and stays until it is older. One that was cut
     off while it was written goes: Hudi's own clean reads all that it keeps.
     """
     latest = latest_version(storage, folder) or 0

@@ -34,10 +34,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LsmWriter:
-    """Adds to the archive in `folder`; see archiving.ArchiveWriter.
-
-    `history_batch` files of a level are merged, of `history_file_bytes` at most; `manifests_retained` snapshots are
-    kept for readers that started before the latest.
+    """Adds to the archive in `folder`; see archiving.ArchiveWriter. `history_batch` files of a level are merged, of
+    `history_file_bytes` at most; `manifests_retained` snapshots are kept for readers that started before the latest.
     """
 
     storage: Storage

@@ -20,7 +20,7 @@ from typing import Final
 from hudi_core.errors import ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.actions.pretty_json import dump, load_object
+from hudi_core.timeline.actions.content import dump, load_object
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +56,9 @@ class HistoryFile:
 
 
 def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
-    """The files of the latest snapshot, oldest first; empty when nothing was ever archived.
-
-    Raises CorruptFileError when a manifest is missing that the version file names, is no manifest, or names a file that
-    cannot be one of the archive's; StorageError when the storage fails.
+    """The files of the latest snapshot, oldest first; empty when nothing was ever archived. Raises CorruptFileError
+    when a manifest is missing that the version file names, is no manifest, or names a file that cannot be one of the
+    archive's; StorageError when the storage fails.
     """
     version = latest_version(storage, folder)
     return [] if version is None else read_manifest(storage, folder, version)
@@ -99,9 +98,8 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 
 
 def latest_version(storage: Storage, folder: str) -> int | None:
-    """The content of the version file; else the largest manifest there is (LSMTimeline.latestSnapshotVersion).
-
-    An archiver deletes the version file before it replaces it, so its absence is normal; other content is logged.
+    """The content of the version file; else the largest manifest there is (LSMTimeline.latestSnapshotVersion). An
+    archiver deletes the version file before it replaces it, so its absence is normal; other content is logged.
     """
     named = _named_version(storage, folder)
     return max(manifest_versions(storage, folder), default=None) if named is None else named
@@ -143,7 +141,6 @@ def publish_snapshot(
     storage: Storage, folder: str, change: Callable[[Sequence[HistoryFile]], Sequence[HistoryFile]], guard: Guard
 ) -> None:
     """Makes the archive what `change` makes of the files of the latest snapshot; they are written in the order given.
-
     Called under the table lock; killed anywhere, the archive is the old one or this one. An archiver that goes on after
     another one has taken the lock deletes nothing of that one's: its own manifest has a number that no other has, and
     is not named. Raises ConflictError then.

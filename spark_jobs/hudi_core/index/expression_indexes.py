@@ -50,9 +50,8 @@ def indexed_operand(definition: IndexDefinition) -> Operand | None:
 def expression_mask(
     slices: Sequence[FileSlice], bound: Bound, metadata: MetadataTable, hidden: Collection[str]
 ) -> NDArray[np.bool_]:
-    """Which slices may hold a matching row, by statistics and bloom filters of expressions of the predicate.
-
-    `hidden` are columns whose values in the query are not those that the indexes are built over.
+    """Which slices may hold a matching row, by statistics and bloom filters of expressions of the predicate. `hidden`
+    are columns whose values in the query are not those that the indexes are built over.
     """
     requested = {operand for operand in operands_of(bound.node) if _applies(operand, bound, hidden)}
     mask = np.ones(len(slices), dtype=np.bool_)
@@ -82,9 +81,8 @@ def _computed(statistics: pa.Table) -> pa.Table:
 
 
 def _applies(operand: Operand, bound: Bound, hidden: Collection[str]) -> bool:
-    """Whether an index of the expression answers as this query would: same zone, and columns that it reads.
-
-    Not of milliseconds: an index that is older than their label in the table's schema took them for microseconds.
+    """Whether an index of the expression answers as this query would: same zone, and columns that it reads. Not of
+    milliseconds: an index that is older than their label in the table's schema took them for microseconds.
     """
     column = operand.arguments[0] if isinstance(operand, Call) else None
     if not isinstance(column, Column):

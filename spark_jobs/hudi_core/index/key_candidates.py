@@ -27,11 +27,10 @@ MAX_VALUES: Final = 100_000
 
 
 def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> frozenset[str] | None:
-    """Keys among which is that of every row that matches; None when the predicate does not name them.
-
-    They come from `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text
-    or whole numbers, and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys
-    of a user's own key generator cannot be derived from columns.
+    """Keys among which is that of every row that matches; None when the predicate does not name them. They come from
+    `_hoodie_record_key`, and from the key columns when each of them is compared for equality with text or whole
+    numbers, and none is one of `hidden`, whose values in the query are not those that keys were made of. Keys of a
+    user's own key generator cannot be derived from columns.
     """
     if bound.node == Known(False):
         return frozenset()
@@ -62,9 +61,8 @@ def _of_fields(bound: Bound, fields: tuple[str, ...]) -> frozenset[str] | None:
 
 
 def equal_texts(node: Node, operand: Operand) -> frozenset[str] | None:
-    """The values, in Java's text form, one of which the operand has in every matching row; None when not known.
-
-    Only text and whole numbers: of other types the printed form depends on the writer.
+    """The values, in Java's text form, one of which the operand has in every matching row; None when not known. Only
+    text and whole numbers: of other types the printed form depends on the writer.
     """
     if isinstance(node, All):
         found = [values for inner in node.nodes if (values := equal_texts(inner, operand)) is not None]

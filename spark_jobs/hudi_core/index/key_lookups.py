@@ -26,12 +26,10 @@ def groups_of_keys(
     metadata: MetadataTable, keys: Collection[str], current: Collection[FileGroupId]
 ) -> frozenset[FileGroupId] | None:
     """The file groups of the keys, by the record index; None when there is none that can be believed, or it was dropped
-    meanwhile.
-
-    `current` are the file groups of the partitions that are read. A location in one of these partitions that is no file
-    group of it is not believed: behind an insert_overwrite by rows of Spark, 0.15.0 has recorded the file groups of
-    another attempt. Where the index does not have a key, file groups are added that may have its row nevertheless. A
-    partitioned index may have the key in another partition alone.
+    meanwhile. `current` are the file groups of the partitions that are read. A location in one of these partitions that
+    is no file group of it is not believed: behind an insert_overwrite by rows of Spark, 0.15.0 has recorded the file
+    groups of another attempt. Where the index does not have a key, file groups are added that may have its row
+    nevertheless. A partitioned index may have the key in another partition alone.
     """
     if not metadata.has_index(RECORD_INDEX) or not metadata.has_true_locations:
         return None
@@ -52,11 +50,10 @@ def groups_of_keys(
 def groups_of_values(
     metadata: MetadataTable, bound: Bound, hidden: Collection[str], current: Collection[FileGroupId]
 ) -> frozenset[FileGroupId] | None:
-    """The file groups of the rows with values of an indexed column; None when no secondary index applies.
-
-    The values are those that the predicate leaves the column. A secondary index gives the record keys, the record index
-    their locations; file groups of which it may lack rows are added. Of several indexes each narrows the answer.
-    `hidden` are columns whose values in the query are not those of the rows, `current` as in groups_of_keys.
+    """The file groups of the rows with values of an indexed column; None when no secondary index applies. The values
+    are those that the predicate leaves the column. A secondary index gives the record keys, the record index their
+    locations; file groups of which it may lack rows are added. Of several indexes each narrows the answer. `hidden` are
+    columns whose values in the query are not those of the rows, `current` as in groups_of_keys.
     """
     if RECORD_INDEX not in metadata.partition_types:
         return None

@@ -66,9 +66,8 @@ def partition_ranges(
 def partition_statistics(
     partitions: Sequence[str], metadata: MetadataTable, columns: Mapping[Column, pa.DataType], key: str = RECORD_KEY
 ) -> dict[Operand, ColumnRange]:
-    """The ranges of columns in each of `partitions`, as the metadata table has them.
-
-    Bounds only: counts of whole partitions add up what merging took away. No bounds that may be merged with false ones
+    """The ranges of columns in each of `partitions`, as the metadata table has them. Bounds only: counts of whole
+    partitions add up what merging took away. No bounds that may be merged with false ones
     (metadata_table.records.range_merge), and none of fewer values than there are of `key`, a column of every row:
     files from before a change in the case of the column's name have theirs under the older name.
     """
@@ -107,9 +106,8 @@ def _rows_of(table: pa.Table) -> dict[str, tuple[int, int]]:
 
 
 def indexed_columns(metadata: MetadataTable, names: Iterable[str]) -> list[str]:
-    """Those of the columns that the statistics are defined to have.
-
-    Stored statistics of others, as of a dropped column, may be old.
+    """Those of the columns that the statistics are defined to have. Stored statistics of others, as of a dropped
+    column, may be old.
     """
     definition = metadata.index_definitions().get(COLUMN_STATS)
     return [name for name in names if definition is None or name in definition.source_fields]

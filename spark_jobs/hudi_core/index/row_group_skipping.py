@@ -50,12 +50,11 @@ def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataT
 def row_group_chooser(
     bound: Bound, config: TableConfig, *, merged: bool, incremental: bool = False, by_other_name: Collection[str] = ()
 ) -> RowGroups | None:
-    """The filter for row groups of a base file that is read alone; None when no footer statistics can help.
-
-    Not for base files that log files are merged with: a row that does not match may decide the result of its key.
-    `merged` and `incremental` are as for filegroup.read.partition_values; columns that are read from the path are not
-    filtered by the file. `by_other_name` are columns that older files may hold under another name, or not at all under
-    theirs (schema-on-read).
+    """The filter for row groups of a base file that is read alone; None when no footer statistics can help. Not for
+    base files that log files are merged with: a row that does not match may decide the result of its key. `merged` and
+    `incremental` are as for filegroup.read.partition_values; columns that are read from the path are not filtered by
+    the file. `by_other_name` are columns that older files may hold under another name, or not at all under theirs
+    (schema-on-read).
     """
     hidden = {
         *partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path,
@@ -106,11 +105,9 @@ def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
 
 
 def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
-    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`.
-
-    For tables without an index; optional, as it opens each file.
-
-    Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
+    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`. For
+    tables without an index; optional, as it opens each file. Raises StorageNotFoundError, or CorruptFileError for a
+    file or filter that is broken.
     """
     with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path, storage.limits) as file:
         if choose is not None and choose(file.metadata) == []:

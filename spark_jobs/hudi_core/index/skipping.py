@@ -126,10 +126,9 @@ class SkippingPlan:
         return [partition for partition in partitions if self._verdicts[partition] is None]
 
     def prune(self, slices: Slices) -> tuple[list[FileSlice], PruneReport]:
-        """The slices that may hold a row that matches, in their order, and what ruled out the others.
-
-        The slices are as they will be read: without log files where those are not merged. Raises CorruptFileError for
-        an index that is damaged, StorageError when it cannot be read.
+        """The slices that may hold a row that matches, in their order, and what ruled out the others. The slices are as
+        they will be read: without log files where those are not merged. Raises CorruptFileError for an index that is
+        damaged, StorageError when it cannot be read.
         """
         self._judge([item.file_group.partition for item in slices])
         by_kind: Counter[str] = Counter()

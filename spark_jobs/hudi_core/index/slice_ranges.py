@@ -25,7 +25,6 @@ _UNITS = ("s", "ms", "us", "ns")
 
 def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.DataType) -> ColumnRange | None:
     """The ranges of an operand of type `kind` in each slice; None when its statistics do not order as its values do.
-
     `statistics` has `partition`, `file`, `min`, `max`, `null_count`, `value_count` and `uncompressed_size` per file
     (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, or false ones
     (metadata_table.records.range_merge), has no bounds. Counts are of slices that are one base file: those of log
@@ -98,10 +97,9 @@ def _greatest(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """The bounds as type `kind`; None unless values of `kind` made from such values have the same order.
-
-    Those of a column that was widened (int to long to double, decimals, finer timestamps) do; those of one that became
-    text do not.
+    """The bounds as type `kind`; None unless values of `kind` made from such values have the same order. Those of a
+    column that was widened (int to long to double, decimals, finer timestamps) do; those of one that became text do
+    not.
     """
     have = bounds.type
     if have == kind:
@@ -115,9 +113,8 @@ def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def indexed_in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """As in_order_of, of bounds that the metadata table holds, of which writers took some by Java's order of values.
-
-    A text with a character beyond those that all orders agree on is no bound, and nor are bytes, which Java takes for
+    """As in_order_of, of bounds that the metadata table holds, of which writers took some by Java's order of values. A
+    text with a character beyond those that all orders agree on is no bound, and nor are bytes, which Java takes for
     signed.
     """
     if any(pa.types.is_binary(have) or pa.types.is_large_binary(have) for have in (bounds.type, kind)):

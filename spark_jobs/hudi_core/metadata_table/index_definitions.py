@@ -13,9 +13,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.plan_fields import text, texts
-from hudi_core.timeline.actions.pretty_json import dump, load_object, member
-from hudi_core.timeline.stable_read import read_stable
+from hudi_core.timeline.actions.content import dump, load_object, read_stable
+from hudi_core.timeline.actions.fields import member, text, texts
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"

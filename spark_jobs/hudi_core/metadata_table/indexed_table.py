@@ -26,7 +26,7 @@ from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS,
 from hudi_core.model.names import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.schemas import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 
 _ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)

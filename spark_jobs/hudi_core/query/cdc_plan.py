@@ -40,10 +40,9 @@ _NEW_GROUP: Final = "null"
 
 
 def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """The plan of a change-data query: one split for each commit and file group.
-
-    Raises StorageNotFoundError naming a file that was cleaned since, and UnsupportedError where changes must be
-    computed and rows carry no record key; otherwise see plan.plan_read.
+    """The plan of a change-data query: one split for each commit and file group. Raises StorageNotFoundError naming a
+    file that was cleaned since, and UnsupportedError where changes must be computed and rows carry no record key;
+    otherwise see plan.plan_read.
     """
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)

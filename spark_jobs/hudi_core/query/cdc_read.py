@@ -40,10 +40,8 @@ _SOURCE = "split of a change-data read"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file slice before or after a commit.
-
-    `up_to` is the newest commit whose log blocks belong to it, None the query's own. Where not `inclusive`, the blocks
-    of `up_to` itself do not.
+    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the
+    query's own. Where not `inclusive`, the blocks of `up_to` itself do not.
     """
 
     file_slice: FileSlice
@@ -53,11 +51,9 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One commit's change of one file group.
-
-    With `logs`, change-data logs hold the changes, and the images hold what the logs lack. Without, the changes are the
-    difference of the images: rows of `after` alone were inserted when there is no `before`, rows of `before` alone were
-    deleted when there is no `after`.
+    """One commit's change of one file group. With `logs`, change-data logs hold the changes, and the images hold what
+    the logs lack. Without, the changes are the difference of the images: rows of `after` alone were inserted when there
+    is no `before`, rows of `before` alone were deleted when there is no `after`.
     """
 
     instant: str
@@ -86,9 +82,8 @@ class Change:
 
 @dataclass(frozen=True)
 class ChangeReader:
-    """Reads changes; batches have op, ts_ms, before and after.
-
-    `spec` is the table's reader with all columns and without conditions.
+    """Reads changes; batches have op, ts_ms, before and after. `spec` is the table's reader with all columns and
+    without conditions.
     """
 
     storage: Storage
@@ -96,9 +91,8 @@ class ChangeReader:
     on_corrupt: Callable[[CorruptBlock], None] = warn_of_corrupt
 
     def read(self, change: Change) -> Iterator[pa.RecordBatch]:
-        """The change's rows.
-
-        Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its slices.
+        """The change's rows. Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its
+        slices.
         """
         if change.logs:
             yield from self._logged(change)
@@ -159,10 +153,9 @@ class ChangeReader:
         return found_texts.take(pa.array(places, mask=~needed))
 
     def _compared(self, change: Change, before: Image, after: Image) -> Iterator[pa.RecordBatch]:
-        """Rows that the commit wrote are new or changed; rows that are there no more were changed or deleted.
-
-        A slice may hold a key several times. Rows are then told apart by their sequence numbers, and the first that
-        changed became the first of its key that the commit wrote.
+        """Rows that the commit wrote are new or changed; rows that are there no more were changed or deleted. A slice
+        may hold a key several times. Rows are then told apart by their sequence numbers, and the first that changed
+        became the first of its key that the commit wrote.
         """
         reader = self._reader(after)
         written = list(reader.read(after.file_slice, row_filter=of_commit_times(frozenset({change.instant}))))
@@ -231,12 +224,11 @@ def _names(batch: pa.RecordBatch) -> pa.StringArray:
 
 
 def cdc_batches(storage: Storage, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """The entries of one change-data log in order, with the columns of its supplemental mode, in Spark's types.
-
-    `op` is `i`, `u` or `d`. OP_KEY_ONLY: op, record_key; DATA_BEFORE: op, record_key, before; DATA_BEFORE_AFTER: op,
-    ts_ms, before, after, where `before` and `after` are structs of the table's columns and `ts_ms` is the instant as
-    text. Nothing is filtered: the file counts because a commit names it. Raises CorruptFileError for a broken block,
-    which would hide changes, and UnsupportedError for a block of another type.
+    """The entries of one change-data log in order, with the columns of its supplemental mode, in Spark's types. `op` is
+    `i`, `u` or `d`. OP_KEY_ONLY: op, record_key; DATA_BEFORE: op, record_key, before; DATA_BEFORE_AFTER: op, ts_ms,
+    before, after, where `before` and `after` are structs of the table's columns and `ts_ms` is the instant as text.
+    Nothing is filtered: the file counts because a commit names it. Raises CorruptFileError for a broken block, which
+    would hide changes, and UnsupportedError for a block of another type.
     """
     for block in log_blocks(storage, [file]):
         if isinstance(block, CorruptBlock):

@@ -29,25 +29,22 @@ from hudi_core.view.file_system_view import FileSystemView
 
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
-    """The earliest pending commit, deltacommit or replacecommit that is no clustering.
-
-    As TimelineUtils.validateTimestampAsOf. Compactions and clusterings change no row, so they may stay pending. Raises
+    """The earliest pending commit, deltacommit or replacecommit that is no clustering. As
+    TimelineUtils.validateTimestampAsOf. Compactions and clusterings change no row, so they may stay pending. Raises
     FormatError for a plan that cannot be read.
     """
     return next(pending_ingestion(active, timeline), None)
 
 
 _LONGEST_WRITE: Final = timedelta(days=1)
-"""The longest assumed duration of a write (CompletionTimeQueryViewV2).
-
-Instants are searched from this long before the start of a range.
+"""The longest assumed duration of a write (CompletionTimeQueryViewV2). Instants are searched from this long before the
+start of a range.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
     """The completed commits after `begin` and up to `end`, in timeline order, with metadata whose paths are checked.
-
     `archived` are all instants that completed after `begin` and are in the archive alone. `end` None is the latest.
     """
 
@@ -68,10 +65,9 @@ class CommitRange:
 
 
 def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequest) -> CommitRange:
-    """The commits of the request's range. The archive is read only when the range may reach into it.
-
-    Raises ConfigError for a range that ends before it begins and, in layout 1, for one with a commit after an
-    incomplete one, whose rows would be skipped for good; FormatError and StorageError as commit files are read.
+    """The commits of the request's range. The archive is read only when the range may reach into it. Raises ConfigError
+    for a range that ends before it begins and, in layout 1, for one with a commit after an incomplete one, whose rows
+    would be skipped for good; FormatError and StorageError as commit files are read.
     """
     begin, end = request.begin or START, request.end
     if end is not None and end < begin:
@@ -113,9 +109,8 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
-    """The completed commits; in layout 1 only as far as the option on incomplete ones allows.
-
-    As handleHollowCommitIfNeeded.
+    """The completed commits; in layout 1 only as far as the option on incomplete ones allows. As
+    handleHollowCommitIfNeeded.
     """
     commits = list(timeline.commits())
     if context.config.features.completion_time_in_name:
@@ -145,10 +140,9 @@ def _earliest_requested(begin: str, context: ReadContext) -> str:
 
 
 def _is_read(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
-    """Whether the options on services keep the commit in the range.
-
-    Hudi 0.15 has neither option. In layout 1 a log file is named after the compaction or clustering that its slice
-    begins with, and belongs to no slice of the range without it: its rows would be missing.
+    """Whether the options on services keep the commit in the range. Hudi 0.15 has neither option. In layout 1 a log
+    file is named after the compaction or clustering that its slice begins with, and belongs to no slice of the range
+    without it: its rows would be missing.
     """
     if not context.config.features.completion_time_in_name:
         return True

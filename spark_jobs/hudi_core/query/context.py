@@ -43,11 +43,9 @@ class ReadContext:
     def metadata_table(
         self, mode: MetadataMode, timeline: Timeline, schema: AvroSchema | None = None
     ) -> MetadataTable | None:
-        """The metadata table at `timeline`, None where it is not to be used.
-
-        `auto` continues without one that cannot be read, with a warning. `schema` is the query's, for the types of
-        statistics; the timeline's when None. Raises MetadataUnavailableError for `on` when there is no metadata table
-        to read.
+        """The metadata table at `timeline`, None where it is not to be used. `auto` continues without one that cannot
+        be read, with a warning. `schema` is the query's, for the types of statistics; the timeline's when None. Raises
+        MetadataUnavailableError for `on` when there is no metadata table to read.
         """
         if mode == "off" or (mode == "auto" and FILES_PARTITION not in self.config.metadata_partitions):
             return None

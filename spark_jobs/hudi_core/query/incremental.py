@@ -99,9 +99,8 @@ def _combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroup
 def _replaced(
     context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
 ) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
-    """The slices whose rows overwrites and dropped partitions of the range replaced, and by which instant.
-
-    Clusterings do not count.
+    """The slices whose rows overwrites and dropped partitions of the range replaced, and by which instant. Clusterings
+    do not count.
     """
     view = context.view(timeline, listing=listing)
     slices, instants = [], {}
@@ -173,9 +172,8 @@ def _written_slices(
 
 
 class CommitListing:
-    """The files that commits record as written, as a view.listing.FileListing.
-
-    Sizes are those of the table's listing; of a missing file, the commit's. Modification times are 0.
+    """The files that commits record as written, as a view.listing.FileListing. Sizes are those of the table's listing;
+    of a missing file, the commit's. Modification times are 0.
     """
 
     def __init__(self, commits: CommitRange, listing: FileListing) -> None:
@@ -214,10 +212,8 @@ def _missing(slices: list[FileSlice], listing: FileListing) -> str | None:
 
 
 def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of `written` that are read with the files below those of the range.
-
-    Hudi 1.2.0, the reference for version 9, does so with none, and fails (ClassCastException) on partial rows without
-    whole ones below them.
+    """The file groups of `written` that are read with the files below those of the range. Hudi 1.2.0, the reference for
+    version 9, does so with none, and fails (ClassCastException) on partial rows without whole ones below them.
     """
     features = context.config.features
     if features.incremental_whole_groups:
@@ -228,10 +224,9 @@ def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[F
 
 
 def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of those of `slices` with a partial-update block.
-
-    It costs one or two ranged reads for every log block up to the first of them. Raises StorageNotFoundError for a
-    missing file, CorruptFileError or UnsupportedError for one that is no log file of a known format.
+    """The file groups of those of `slices` with a partial-update block. It costs one or two ranged reads for every log
+    block up to the first of them. Raises StorageNotFoundError for a missing file, CorruptFileError or UnsupportedError
+    for one that is no log file of a known format.
     """
 
     def is_partial(item: FileSlice) -> bool:
@@ -244,10 +239,7 @@ def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[F
 
 
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:
-    """The timeline when `end` was the last completion.
-
-    What completed later was pending then.
-    """
+    """The timeline when `end` was the last completion. What completed later was pending then."""
     return Timeline(
         instant
         if not instant.is_completed or instant.completed_at <= end

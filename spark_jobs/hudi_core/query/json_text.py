@@ -25,9 +25,8 @@ from hudi_core.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How a writer prints: separators, whether null members are printed, and which characters it escapes.
-
-    Quotes, backslashes and control characters below U+0020 are always escaped.
+    """How a writer prints: separators, whether null members are printed, and which characters it escapes. Quotes,
+    backslashes and control characters below U+0020 are always escaped.
     """
 
     comma: str

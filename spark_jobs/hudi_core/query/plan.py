@@ -14,10 +14,8 @@ from hudi_core.view.file_group import slice_of_base
 
 
 def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """Plans `request` over the table as it is now.
-
-    Raises ConfigError for an unknown column, a predicate that cannot be read, or a time that the table no longer holds;
-    FormatError and StorageError as the table is read.
+    """Plans `request` over the table as it is now. Raises ConfigError for an unknown column, a predicate that cannot be
+    read, or a time that the table no longer holds; FormatError and StorageError as the table is read.
     """
     if request.query == "incremental":
         return plan_incremental(context, request)

@@ -30,26 +30,23 @@ from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.schema_history import renamed_columns
+from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.view.file_group import FileSlice, check_slice
 
 REPLACED_BY: Final = "replaced_by"
-"""In a split: the instant that replaced its rows, None for rows that the range wrote.
-
-In what splits share: whether the two are distinguished.
+"""In a split: the instant that replaced its rows, None for rows that the range wrote. In what splits share: whether the
+two are distinguished.
 """
 OnCorrupt = Callable[[CorruptBlock], None]
 _QUERIES: Final = 8
-"""How many prepared queries a process caches, each some hundred kilobytes.
-
-Preparing takes 0.7 ms, for a table of 300 columns 14 ms.
+"""How many prepared queries a process caches, each some hundred kilobytes. Preparing takes 0.7 ms, for a table of 300
+columns 14 ms.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
     """A query ready to run: `read_split(common, split)` gives the rows of one split; the result is all splits' rows.
-
     `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and
     log files, `files_pruned` those that the predicate excluded; `report` names the indexes.
     """
@@ -64,9 +61,8 @@ class ReadPlan:
     def batches(
         self, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, split by split, read in this process.
-
-        `storage` is the table's data path when it is open already; `on_corrupt` is SliceReader's.
+        """All rows, split by split, read in this process. `storage` is the table's data path when it is open already;
+        `on_corrupt` is SliceReader's.
         """
         for split in self.splits:
             yield from read_split(self.common, split, storage, on_corrupt)
@@ -81,10 +77,9 @@ def split_of(part: FileSlice | Change) -> Json:
 def read_split(
     common: Json, split: Json, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
-
-    Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a missing file, FormatError
-    for one that is broken or not supported.
+    """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already. Raises
+    ConfigError for JSON that this version did not write, StorageNotFoundError for a missing file, FormatError for one
+    that is broken or not supported.
     """
     try:
         uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])

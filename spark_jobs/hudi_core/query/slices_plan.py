@@ -22,7 +22,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.timeline.schema_history import internal_schema_history, renamed_columns
+from hudi_core.timeline.schemas import internal_schema_history, renamed_columns
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
@@ -36,10 +36,8 @@ class Predicate:
 
     @staticmethod
     def of(request: ReadRequest, schema: pa.Schema, zone: str | None = None) -> Predicate | None:
-        """The request's predicate over all columns of the query, None when it has none.
-
-        `zone` is that of local times, UTC when None. Raises ConfigError naming the fragment, column or literal that
-        cannot be read or compared.
+        """The request's predicate over all columns of the query, None when it has none. `zone` is that of local times,
+        UTC when None. Raises ConfigError naming the fragment, column or literal that cannot be read or compared.
         """
         if request.where is None:
             return None
@@ -62,7 +60,6 @@ def reader_spec(
     schemas: Timeline | None = None,
 ) -> ReaderSpec:
     """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
-
     `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is resolved
     with it.
     """
@@ -81,10 +78,8 @@ def reader_spec(
 
 
 class SlicesPlanner:
-    """Plans one query over slices that its caller chooses.
-
-    `spec` is the query's reader without predicate. `current`: the slices are the latest of the table, which alone some
-    indexes describe.
+    """Plans one query over slices that its caller chooses. `spec` is the query's reader without predicate. `current`:
+    the slices are the latest of the table, which alone some indexes describe.
     """
 
     def __init__(

@@ -30,10 +30,9 @@ from hudi_core.view.file_system_view import FileSystemView
 
 
 def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
-    """The requested time up to which commits are read, for an instant or a date in the table's zone.
-
-    Raises ConfigError for text that is neither, for a time at or after the first write that is not complete, and for
-    one that the cleaner or the archival has passed.
+    """The requested time up to which commits are read, for an instant or a date in the table's zone. Raises ConfigError
+    for text that is neither, for a time at or after the first write that is not complete, and for one that the cleaner
+    or the archival has passed.
     """
     instant = resolve_as_of(text, context.zone)
     pending = first_incomplete_write(context.active, timeline)
@@ -130,9 +129,8 @@ def _passed(timeline: Timeline, clean: _Clean, instant: str, why: str, way: str)
 
 
 def _way_back(timeline: Timeline, instant: str) -> str:
-    """The remedy besides reading later.
-
-    A savepoint keeps the files, but Hudi and this engine check only what cleans retain.
+    """The remedy besides reading later. A savepoint keeps the files, but Hudi and this engine check only what cleans
+    retain.
     """
     read = max(
         (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None

@@ -18,7 +18,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
-from hudi_core.timeline.actions.savepoint import decode_savepoint
+from hudi_core.timeline.actions.restore import decode_savepoint
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_undone
 from hudi_core.timeline.timeline import Timeline

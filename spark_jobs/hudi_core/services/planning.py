@@ -20,7 +20,7 @@ from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.services.unaware_writers import failed_eager_write, live_writer
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.fields import member
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline

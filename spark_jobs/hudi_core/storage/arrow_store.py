@@ -33,7 +33,6 @@ def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Sto
 
 def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """For tasks that only delete: an object store by fsspec where its library is installed, else as open_data_storage.
-
     Arrow puts an empty object in the place of the folder, each time that it deletes a file of one
     (S3FileSystem::DeleteFile).
     """

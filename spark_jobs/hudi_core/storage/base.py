@@ -110,16 +110,14 @@ class Storage(Protocol):
         ...
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
-        """The whole content and its version (an ETag), for `write_if`; raises StorageNotFoundError.
-
-        A version identifies content, so two objects of the same bytes may have the same version: a caller that relies
-        on it writes bytes that were never written before.
+        """The whole content and its version (an ETag), for `write_if`; raises StorageNotFoundError. A version
+        identifies content, so two objects of the same bytes may have the same version: a caller that relies on it
+        writes bytes that were never written before.
         """
         ...
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         """Writes the object only if it still has `version`, or with None only if it is absent; returns the new version.
-
         Raises StorageExistsError (None) or StorageConflictError (a version) when the condition does not hold: nothing
         was written. After any other StorageError the outcome is unknown, and the write may still happen: read again.
         """

@@ -21,9 +21,8 @@ from hudi_core.storage.s3_conditional import S3Conditional
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
-"""Schemes where an exclusive create is proven (tests/contract/test_storage.py).
-
-fsspec's own `x` mode elsewhere shows partial content or races.
+"""Schemes where an exclusive create is proven (tests/contract/test_storage.py). fsspec's own `x` mode elsewhere shows
+partial content or races.
 """
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""

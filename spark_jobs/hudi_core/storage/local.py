@@ -79,13 +79,11 @@ def local_path(uri: str) -> str:
 
 
 class LocalStorage(Storage):
-    """Storage below a folder.
-
-    Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so
-    every change of a file removes its side file first; listings hide side files as Hadoop's do (ChecksumFileSystem).
-    Symbolic links below the root are refused, as the content of a table is untrusted: those that lead out of it, and
-    those that give a file or a folder a second name. So are pipes, sockets and devices, and two names of one data file
-    in a folder by hard links.
+    """Storage below a folder. Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file
+    that does not match it, so every change of a file removes its side file first; listings hide side files as Hadoop's
+    do (ChecksumFileSystem). Symbolic links below the root are refused, as the content of a table is untrusted: those
+    that lead out of it, and those that give a file or a folder a second name. So are pipes, sockets and devices, and
+    two names of one data file in a folder by hard links.
     """
 
     supports_exclusive_create = True
@@ -160,9 +158,8 @@ class LocalStorage(Storage):
                 raise _no_file(_FOLDER, path) from error
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content.
-
-        Raises FormatError for a folder of that name: no listing shows it, so it is not what another process created.
+        """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content. Raises
+        FormatError for a folder of that name: no listing shows it, so it is not what another process created.
         """
         target = self._file(path)
         if os.path.isdir(target):
@@ -345,10 +342,9 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_used(folder: str, name: str) -> bool:
-    """Whether a listing of `folder` has `name`: where it is UTF-8, as all names of a table are, and not hidden.
-
-    Hadoop leaves out what has another name, as Java cannot open it. Here that is so below `.hoodie`, where no rule
-    takes such a name. A partition, a data file or a marker is refused by FormatError: its rows would be lost.
+    """Whether a listing of `folder` has `name`: where it is UTF-8, as all names of a table are, and not hidden. Hadoop
+    leaves out what has another name, as Java cannot open it. Here that is so below `.hoodie`, where no rule takes such
+    a name. A partition, a data file or a marker is refused by FormatError: its rows would be lost.
     """
     try:
         name.encode()
@@ -421,9 +417,8 @@ def _remove(target: str) -> bool:
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str, str], None], make_folder: Callable[[], None]) -> None:
-    """Writes a temporary file beside `target`, and gives it that name once `data` is on the disk.
-
-    The side file of an earlier content goes before that. Starts again when the folder vanished meanwhile.
+    """Writes a temporary file beside `target`, and gives it that name once `data` is on the disk. The side file of an
+    earlier content goes before that. Starts again when the folder vanished meanwhile.
     """
     folder = os.path.dirname(target)
     for attempt in range(_ATTEMPTS):

@@ -78,11 +78,10 @@ class ProbeReport:
 
 
 def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
-    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace.
-
-    The folder is removed afterwards, and so are local folders above it that were not there before. A pass is evidence
-    and no proof; a storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's
-    own errors when it cannot be reached at all.
+    """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace. The folder is
+    removed afterwards, and so are local folders above it that were not there before. A pass is evidence and no proof; a
+    storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's own errors when it
+    cannot be reached at all.
     """
     if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
         raise ConfigError(

@@ -23,9 +23,8 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Net changes, paths in order: files that were written and are there, and files that are there no more.
-
-    A file that was written and deleted again is in `reverted` alone: it counts as new.
+    """Net changes, paths in order: files that were written and are there, and files that are there no more. A file that
+    was written and deleted again is in `reverted` alone: it counts as new.
     """
 
     written: tuple[str, ...] = ()
@@ -67,7 +66,6 @@ class RecordingStorage:
     @contextmanager
     def recording(self) -> Iterator[Callable[[], Changes]]:
         """Yields a function that returns the changes since here. May be nested; behind the outermost all is forgotten.
-
         Memory: the paths that were changed, as often as they were.
         """
         with self._guard:
@@ -159,9 +157,8 @@ class RecordingStorage:
 
 @contextmanager
 def exit_code_of_changes(storage: Storage) -> Iterator[None]:
-    """Lets bad input that is found behind a change of `storage` end as a failure, and say what became of the changes.
-
-    A storage that records nothing leaves errors as they are.
+    """Lets bad input that is found behind a change of `storage` end as a failure, and say what became of the changes. A
+    storage that records nothing leaves errors as they are.
     """
     if not isinstance(storage, RecordingStorage):
         yield

@@ -31,11 +31,9 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """The control side: timeline, locks, properties, listings.
-
-    A plain path or `file:` is local, everything else uses fsspec. Raises ConfigError for a scheme whose library is not
-    installed, for options that the scheme does not know, and for an address that holds a secret. Among `options` may be
-    those of model.size_limits.
+    """The control side: timeline, locks, properties, listings. A plain path or `file:` is local, everything else uses
+    fsspec. Raises ConfigError for a scheme whose library is not installed, for options that the scheme does not know,
+    and for an address that holds a secret. Among `options` may be those of model.size_limits.
     """
     refuse_secret_address(uri, what="the address of the table")
     scheme = scheme_of(uri)
@@ -89,9 +87,8 @@ def scheme_of(uri: str) -> str:
 
 
 def plan_address(storage: Storage, path: str) -> str:
-    """The full address of `path`, as Hudi writes it into a rollback plan; this engine never follows one.
-
-    It is an absolute path on a local file system, else one with a scheme.
+    """The full address of `path`, as Hudi writes it into a rollback plan; this engine never follows one. It is an
+    absolute path on a local file system, else one with a scheme.
     """
     root = (local_path(storage.uri) if scheme_of(storage.uri) == "file" else storage.uri).rstrip("/")
     return f"{root}/{path}" if path else root or "/"

@@ -37,21 +37,19 @@ class S3Conditional:
         self._checked = False
 
     def read(self, target: str, *, path: str, check: Check) -> tuple[bytes, str]:
-        """The content and its ETag, of one answer; raises StorageNotFoundError.
-
-        `check` raises for a number of bytes that is too large, before the content is read.
+        """The content and its ETag, of one answer; raises StorageNotFoundError. `check` raises for a number of bytes
+        that is too large, before the content is read.
         """
         with translated(path, self._uri, LIBRARY_FAILURES):
             data, etag = sync(self._fs.loop, _get, self._fs, target, check)
         return bytes(data), str(etag)
 
     def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
-        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag.
-
-        The errors are those of Storage.write_if. A client that loses the answer sends the PUT again, and the condition
-        fails because of its own object. So every attempt is tagged, and the tag of the stored object decides: after a
-        failed conditional PUT the outcome is unknown, whatever the client raises (botocore's errors of connections are
-        no OSError). A 409 (another conditional write is in progress) is tried again.
+        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag. The errors are those of
+        Storage.write_if. A client that loses the answer sends the PUT again, and the condition fails because of its own
+        object. So every attempt is tagged, and the tag of the stored object decides: after a failed conditional PUT the
+        outcome is unknown, whatever the client raises (botocore's errors of connections are no OSError). A 409 (another
+        conditional write is in progress) is tried again.
         """
         self._check_client(path)
         tag = uuid.uuid4().hex

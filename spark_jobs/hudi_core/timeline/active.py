@@ -16,21 +16,18 @@ from hudi_core.errors import (
 )
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import look_again
-from hudi_core.timeline import naming_v1
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.actions.compaction import CompactionPlan, decode_compaction_plan
-from hudi_core.timeline.actions.container import decode_any
+from hudi_core.timeline.actions.content import decode_any, read_stable
 from hudi_core.timeline.instant import COMMIT_ACTIONS, PLANNED_ACTIONS, STATES, Action, Instant, State, completed_action
 from hudi_core.timeline.instant_time import of_epoch_seconds
-from hudi_core.timeline.layout import completion_by_file, naming_for
-from hudi_core.timeline.stable_read import read_stable
+from hudi_core.timeline.naming import legacy_name, naming_for
 from hudi_core.timeline.timeline import Timeline
 
 
 class ActiveTimeline:
-    """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`).
-
-    Times are requested times, `action` is always the one of the pending files (`compaction`, never `commit`, for a
+    """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`). Times
+    are requested times, `action` is always the one of the pending files (`compaction`, never `commit`, for a
     compaction). A state's file is created exclusively and only after its predecessor's: of any number of racing callers
     exactly one moves the instant on.
     """
@@ -47,9 +44,8 @@ class ActiveTimeline:
 
     def load(self) -> Timeline:
         """The timeline as one listing of its folder shows it."""
-        return Timeline.in_order(
-            self._naming.instants(self._storage.list_names(self.folder), completion_by_file(self._modified, self._zone))
-        )
+        names = self._storage.list_names(self.folder)
+        return Timeline.in_order(self._naming.instants(names, self._modified, self._zone))
 
     def look_again(self) -> None:
         """Lets the next listing be one of the timeline as it is then (storage.one_look)."""
@@ -64,9 +60,8 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """The completion time of each completed instant of `timeline`: in layout 1 its file's modification time.
-
-        Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
+        """The completion time of each completed instant of `timeline`: in layout 1 its file's modification time. Hudi
+        0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
         """
         completed = timeline.completed()
         if not self._naming.completes_by_name:
@@ -86,7 +81,7 @@ class ActiveTimeline:
     def path_of(self, instant: Instant) -> str:
         """The path of the file that shows the instant's state."""
         if instant.is_legacy:
-            return f"{self.folder}/{naming_v1.file_name(instant.requested_time, instant.action, instant.state)}"
+            return f"{self.folder}/{legacy_name(instant.requested_time, instant.action, instant.state)}"
         return self.path(instant.requested_time, instant.action, instant.state, instant.completion_time)
 
     def read_details(self, instant: Instant) -> bytes:
@@ -95,10 +90,9 @@ class ActiveTimeline:
 
     def read_commit(self, instant: Instant, *, stats: bool = True) -> CommitMetadata:
         """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant. As
-        decode_commit without `stats`.
-
-        The empty file that a crash may leave is empty metadata, as in Hudi. Of a replacecommit it is a
-        CorruptFileError: a query would read the file groups that the instant replaced beside the new ones.
+        decode_commit without `stats`. The empty file that a crash may leave is empty metadata, as in Hudi. Of a
+        replacecommit it is a CorruptFileError: a query would read the file groups that the instant replaced beside the
+        new ones.
         """
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
             raise TimelineError(
@@ -133,9 +127,8 @@ class ActiveTimeline:
         }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """A state's file as a plain dictionary, `{}` when it is empty. Raises StorageNotFoundError.
-
-        For the completed state of layout 2 use read_of: its file's name carries the completion time.
+        """A state's file as a plain dictionary, `{}` when it is empty. Raises StorageNotFoundError. For the completed
+        state of layout 2 use read_of: its file's name carries the completion time.
         """
         path = self.path(requested_time, action, state)
         return decode_any(self._content(path, action, state), path=path)
@@ -163,7 +156,6 @@ class ActiveTimeline:
 
     def to_inflight(self, requested_time: str, action: str, data: bytes = b"") -> bool:
         """Moves a requested instant to inflight; False when it was already: the caller resumes it or rolls it back.
-
         Raises TimelineError when it was never requested, StorageExistsError when it is completed.
         """
         names = self.names()
@@ -257,9 +249,8 @@ class ActiveTimeline:
             self.remove(requested_time, action, state)
 
     def undo(self, requested_time: str, action: str) -> bool:
-        """Deletes the whole instant: completed file, then inflight, then requested; False when it did not exist.
-
-        A crash anywhere leaves the instant in an earlier state than before, never in a later one: what it wrote is
+        """Deletes the whole instant: completed file, then inflight, then requested; False when it did not exist. A
+        crash anywhere leaves the instant in an earlier state than before, never in a later one: what it wrote is
         invisible from the first delete on, and the remaining files show that it must still be rolled back
         (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
         """
@@ -268,7 +259,6 @@ class ActiveTimeline:
 
     def revert_to_requested(self, requested_time: str, action: str) -> bool:
         """Moves a planned instant (compaction, log compaction, clustering) back to requested; False when it is there.
-
         Raises TimelineError when it is completed, or when its plan is missing: its inflight file is then its only
         record (HoodieActiveTimeline.revertInstantFromInflightToRequested).
         """
@@ -276,10 +266,9 @@ class ActiveTimeline:
         return self.remove(requested_time, action, State.INFLIGHT)
 
     def forget(self, instants: Iterable[Instant]) -> int:
-        """Deletes the files of archived instants and returns how many; only for completed instants in the history.
-
-        All pending files are deleted first, while the completed ones still show the state; then the completed ones,
-        oldest first, so that a reader never sees a timeline with a hole (HoodieTimelineArchiver.deleteArchivedInstants,
+        """Deletes the files of archived instants and returns how many; only for completed instants in the history. All
+        pending files are deleted first, while the completed ones still show the state; then the completed ones, oldest
+        first, so that a reader never sees a timeline with a hole (HoodieTimelineArchiver.deleteArchivedInstants,
         HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
         """
 

@@ -60,22 +60,19 @@ _COMPLETED_NAMES: Final = {
 
 
 def completed_action(action: str) -> str:
-    """The name under which `action` completes, such as commit for compaction.
-
-    Also the class in which the states of one instant compete (HoodieInstant.getComparableAction).
+    """The name under which `action` completes, such as commit for compaction. Also the class in which the states of one
+    instant compete (HoodieInstant.getComparableAction).
     """
     return _COMPLETED_NAMES.get(action, action)
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One action at one requested time.
-
-    `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all comparisons are of text. `action` is
-    the one of the file that shows the highest state: `compaction` while pending, `commit` once completed.
-    `completion_time` exists in layout 2 only. `planned_action` is the action of the pending files where they are still
-    there: `compaction` for a completed compaction. `is_legacy`: in layout 2, the completed file has a name of layout 1,
-    as an upgrade leaves it.
+    """One action at one requested time. `requested_time` is the text of the file name, usually `yyyyMMddHHmmssSSS`; all
+    comparisons are of text. `action` is the one of the file that shows the highest state: `compaction` while pending,
+    `commit` once completed. `completion_time` exists in layout 2 only. `planned_action` is the action of the pending
+    files where they are still there: `compaction` for a completed compaction. `is_legacy`: in layout 2, the completed
+    file has a name of layout 1, as an upgrade leaves it.
     """
 
     requested_time: str

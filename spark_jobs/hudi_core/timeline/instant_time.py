@@ -83,11 +83,10 @@ def _moment(digits: str) -> datetime:
 
 
 def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
-    """The instant that a time-travel text means (HoodieSqlCommonUtils.formatQueryInstant).
-
-    Digits are an instant as it is: 14, 17, or more with a suffix. A date is its midnight; a date with a time to the
-    second means the whole second, as Hudi adds `.999`. Dates are in the timeline's zone, so their digits are taken as
-    they are; with `Z` or an offset they are converted to `zone`. Raises ConfigError naming the zone.
+    """The instant that a time-travel text means (HoodieSqlCommonUtils.formatQueryInstant). Digits are an instant as it
+    is: 14, 17, or more with a suffix. A date is its midnight; a date with a time to the second means the whole second,
+    as Hudi adds `.999`. Dates are in the timeline's zone, so their digits are taken as they are; with `Z` or an offset
+    they are converted to `zone`. Raises ConfigError naming the zone.
     """
     cleaned = text.strip()
     if _TEXT.match(cleaned) is not None:
@@ -117,9 +116,8 @@ def _is_instant(digits: str) -> bool:
 
 
 def earlier(instant: str, millis: int) -> str:
-    """The instant time that many milliseconds before `instant`, as 17 digits: as text it is smaller.
-
-    The digits are what counts, whatever the zone. Raises TimelineError for an instant that is no date.
+    """The instant time that many milliseconds before `instant`, as 17 digits: as text it is smaller. The digits are
+    what counts, whatever the zone. Raises TimelineError for an instant that is no date.
     """
     try:
         return format_instant(_moment(_padded(instant)) - timedelta(milliseconds=millis))
@@ -132,10 +130,9 @@ def _padded(instant: str) -> str:
 
 
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
-    """A new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is later.
-
-    As text it is larger than every given time, also than those with a suffix. `clock` gives an aware moment; the
-    default is the system's. Raises TimelineError when a given time is ahead of the clock and is no date.
+    """A new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is later. As
+    text it is larger than every given time, also than those with a suffix. `clock` gives an aware moment; the default
+    is the system's. Raises TimelineError when a given time is ahead of the clock and is no date.
     """
     now = datetime.now(timezone.utc) if clock is None else clock()
     candidate = format_instant(now.astimezone(zone_of(zone)))

@@ -12,12 +12,12 @@ from typing import Final
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
-from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
+from hudi_core.timeline.actions.content import YOUNG_SECONDS
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan, decode_clustering_plan
 from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
 from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
-from hudi_core.timeline.stable_read import YOUNG_SECONDS
 from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -33,11 +33,10 @@ def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> Clustering
 
 
 def is_clustering(active: ActiveTimeline, instant: Instant, *, whole: bool = False) -> bool:
-    """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1.
-
-    False for a replacecommit without a requested file: it was rolled back or archived since the listing. One whose file
-    is damaged counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan. With
-    `whole` it raises CorruptFileError: the file may be half written, and is read again.
+    """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1. False for a
+    replacecommit without a requested file: it was rolled back or archived since the listing. One whose file is damaged
+    counts as a clustering while it is only requested: it has written nothing, and is dropped as a plan. With `whole` it
+    raises CorruptFileError: the file may be half written, and is read again.
     """
     if instant.pending_action != Action.REPLACE_COMMIT:
         return instant.pending_action == Action.CLUSTERING
@@ -71,11 +70,9 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 
 
 def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
-    """The file groups of a compaction's, log compaction's or clustering's plan; None for other writes.
-
-    Of a clustering these are the file groups that it replaces (actions.clustering).
-
-    Raises FormatError naming the plan's file when it is not safe, StorageNotFoundError.
+    """The file groups of a compaction's, log compaction's or clustering's plan; None for other writes. Of a clustering
+    these are the file groups that it replaces (actions.replacecommit). Raises FormatError naming the plan's file when
+    it is not safe, StorageNotFoundError.
     """
     if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):
         plan = active.read_plan(instant.requested_time, instant.pending_action)
@@ -105,7 +102,6 @@ def pending_plan_on(
 def rollback_target(active: ActiveTimeline, rollback: str) -> str | None:
     """The instant that the plan of `rollback` names; None, with a warning, where its requested file is missing, empty
     or cut, as a crash leaves it: no process carries such a rollback out (getPendingRollbackInfos passes it over).
-
     Raises CorruptFileError naming the file while its writer may be at it.
     """
     path = active.path(rollback, Action.ROLLBACK, State.REQUESTED)

@@ -58,7 +58,6 @@ class Claim:
 
     def check(self) -> None:
         """Raises ConflictError when the instant has another owner now, or when others may consider this process dead.
-
         Also while an earlier owner's decision is not carried out.
         """
         self.check_owner()
@@ -148,10 +147,8 @@ class Claim:
         return True
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is the one that this process made.
-
-        Claims of an instant that is not over are never removed, so that epochs only grow; where one was removed by
-        hand, another owner may have the same number.
+        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are
+        never removed, so that epochs only grow; where one was removed by hand, another owner may have the same number.
         """
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
@@ -171,11 +168,10 @@ def claim(
     interval_ms: int = 60_000,
     tolerable_misses: int = 2,
 ) -> Claim:
-    """Makes this process the owner of `instant`, with its heartbeat running.
-
-    Takes over from an owner that released the instant, is provably dead, or whose heartbeat expired by its own
-    interval; the ages are measured on the storage's clock, or against `now` (seconds since the epoch) when given.
-    Raises ConflictError, naming owner and time, when the owner may be alive or another process took over first.
+    """Makes this process the owner of `instant`, with its heartbeat running. Takes over from an owner that released the
+    instant, is provably dead, or whose heartbeat expired by its own interval; the ages are measured on the storage's
+    clock, or against `now` (seconds since the epoch) when given. Raises ConflictError, naming owner and time, when the
+    owner may be alive or another process took over first.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(

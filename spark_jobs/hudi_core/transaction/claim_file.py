@@ -22,10 +22,8 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """The content of a claim file.
-
-    `interval_ms` is in milliseconds, `claimed` in seconds since the epoch by the storage's clock, 0 in a record that
-    was not read from a file.
+    """The content of a claim file. `interval_ms` is in milliseconds, `claimed` in seconds since the epoch by the
+    storage's clock, 0 in a record that was not read from a file.
     """
 
     path: str
@@ -77,10 +75,9 @@ def current_claim(storage: Storage, instant: str) -> ClaimRecord | None:
 
 
 def is_free(storage: Storage, instant: str) -> bool:
-    """Whether a takeover would change nothing.
-
-    That is so when no claim was ever made or the last owner released it, no decision is left to carry out, and neither
-    that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before the last one do not count.
+    """Whether a takeover would change nothing. That is so when no claim was ever made or the last owner released it, no
+    decision is left to carry out, and neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead
+    owners before the last one do not count.
     """
     folder = ClaimFolder(instant)
     files = storage.list_files(folder.path)
@@ -110,12 +107,11 @@ def has_let_go(storage: Storage, instant: str) -> bool:
 
 
 def forget_claims(storage: Storage, instant: str) -> None:
-    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent.
-
-    Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
-    names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
-    it, or nothing, and never its own as the highest. A claim is deleted before its decision: a task that finds the
-    claim without one is not of an attempt that is over (markers.check_attempt).
+    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent. Claims of an
+    instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the names of their
+    files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds it, or nothing,
+    and never its own as the highest. A claim is deleted before its decision: a task that finds the claim without one is
+    not of an attempt that is over (markers.check_attempt).
     """
     folder = ClaimFolder(instant)
     files = storage.list_files(folder.path)

@@ -46,9 +46,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Completer:
-    """Completes instants of one table for the owner of a claim.
-
-    `_lock` makes the table lock; `_clock` draws completion times, which layout 2 records.
+    """Completes instants of one table for the owner of a claim. `_lock` makes the table lock; `_clock` draws completion
+    times, which layout 2 records.
     """
 
     _timeline: ActiveTimeline

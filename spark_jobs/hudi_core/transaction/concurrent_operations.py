@@ -43,7 +43,6 @@ def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
 @dataclass(frozen=True, slots=True)
 class ConflictCheck:
     """The precondition of a commit: no conflict with concurrent operations, on the timeline as it is under the lock.
-
     `live` gives the instants with a fresh heartbeat; it is called only where `blocks_on_requested` (see judge).
     """
 
@@ -149,9 +148,8 @@ def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iter
 def check_markers(
     storage: Storage, timeline: Timeline, instant: str, groups: Iterable[FileGroupId], live: frozenset[str]
 ) -> None:
-    """Raises ConflictError when another live writer has announced a file in one of `groups`.
-
-    `live` are the instants with a fresh heartbeat (Heartbeats.live): the markers of dead writers do not count.
+    """Raises ConflictError when another live writer has announced a file in one of `groups`. `live` are the instants
+    with a fresh heartbeat (Heartbeats.live): the markers of dead writers do not count.
     """
     folders = [folder.rpartition("/")[2] for folder in storage.list_folders(TEMP_FOLDER)]
     marked = marked_groups({other: list_markers(storage, other) for other in rivals(folders, instant, timeline, live)})

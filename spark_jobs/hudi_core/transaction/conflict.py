@@ -59,10 +59,9 @@ class OperationStart:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An instant on the timeline under the lock, as the timeline's names show it.
-
-    `completed_at` orders completions: the completion time, in layout 1 the time at which the completed file was
-    modified. `clustering`: it is one, under either action. `alive`: its writer has a fresh heartbeat.
+    """An instant on the timeline under the lock, as the timeline's names show it. `completed_at` orders completions:
+    the completion time, in layout 1 the time at which the completed file was modified. `clustering`: it is one, under
+    either action. `alive`: its writer has a fresh heartbeat.
     """
 
     instant: Instant
@@ -111,9 +110,8 @@ class Verdict:
 
 
 def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strategy) -> bool:
-    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict).
-
-    `mode` is `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer.
+    """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict). `mode` is
+    `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer.
     Compactions are not compared, since what is written meanwhile belongs to the slice that they open; clusterings only
     where they yield to writers (BaseHoodieTableServiceClient).
     """
@@ -158,9 +156,8 @@ def judge(
     *,
     blocks_on_requested: bool = False,
 ) -> Verdict:
-    """The verdict over candidates, with the file groups that they changed or plan to change.
-
-    `blocks_on_requested`: a clustering yields to live ingestion that has not recorded yet what it writes
+    """The verdict over candidates, with the file groups that they changed or plan to change. `blocks_on_requested`: a
+    clustering yields to live ingestion that has not recorded yet what it writes
     (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError where a bucket's file
     id has no number.
     """

@@ -58,10 +58,9 @@ class FileGroupLocks:
         self.release()
 
     def acquire(self) -> None:
-        """Takes every lock, in the order of partition and file id, or none of them.
-
-        Raises LockError naming the holder of the first group that is taken. All processes take them in one order, so
-        that one of those that need a group succeeds.
+        """Takes every lock, in the order of partition and file id, or none of them. Raises LockError naming the holder
+        of the first group that is taken. All processes take them in one order, so that one of those that need a group
+        succeeds.
         """
         try:
             for group in self._groups:

@@ -32,9 +32,8 @@ def sign_age(signs: Iterable[float], now: float, tolerance: float) -> float | No
 
 
 class Renewal:
-    """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped.
-
-    An Exception of `renew` is logged and the call tried again after the next interval: the lease itself expires when it
+    """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped. An
+    Exception of `renew` is logged and the call tried again after the next interval: the lease itself expires when it
     was not renewed for too long.
     """
 
@@ -71,10 +70,9 @@ class Renewal:
 
 
 class Heartbeat(Renewal):
-    """Calls `beat` at once and then every `interval_seconds` until stopped.
-
-    A failed beat is tried again at the next turn; `check` raises once the last good one is older than
-    `tolerance_seconds`, since by then others may take this process for dead.
+    """Calls `beat` at once and then every `interval_seconds` until stopped. A failed beat is tried again at the next
+    turn; `check` raises once the last good one is older than `tolerance_seconds`, since by then others may take this
+    process for dead.
     """
 
     def __init__(

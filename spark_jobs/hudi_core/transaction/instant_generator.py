@@ -47,7 +47,6 @@ class InstantClock:
 
     def next(self, timeline: Timeline, *, minimum: str = "") -> str:
         """A time larger, as text, than every time on `timeline`, than `minimum`, and than all that it returned before.
-
         `timeline` was loaded under the lock that the caller holds; requested and completion times count. No two calls
         in this process read the same millisecond, whatever clock object they use. Raises TimelineError when the latest
         of these times is ahead of the clock and is no date.
@@ -69,11 +68,10 @@ class InstantClock:
 
     def before(self, instant: str, timeline: Timeline, taken: Collection[str] = ()) -> str:
         """A time earlier than `instant`, as text, that neither `timeline` nor `taken` has: within a second, and later
-        than the instant before it on `timeline`, where there is room.
-
-        The clock chooses the millisecond, so that a time which was given up is hardly drawn again: files of its dead
-        owner would pass for those of the new one. `timeline` and `taken` were loaded under the lock that the caller
-        holds. Raises TimelineError where `instant` is no date.
+        than the instant before it on `timeline`, where there is room. The clock chooses the millisecond, so that a time
+        which was given up is hardly drawn again: files of its dead owner would pass for those of the new one.
+        `timeline` and `taken` were loaded under the lock that the caller holds. Raises TimelineError where `instant` is
+        no date.
         """
         others = timeline.requested_times.union(taken)
         previous = max((time for time in timeline.requested_times if time < instant), default="")

@@ -14,7 +14,7 @@ from typing import Final
 
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.overwrite import requested_extra
+from hudi_core.timeline.actions.replacecommit import requested_extra
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

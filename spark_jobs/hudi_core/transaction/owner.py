@@ -21,10 +21,9 @@ _guard = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: `text` is for messages; the other fields identify it on its machine.
-
-    A boot id and a PID namespace name one running kernel and one view of its processes (proc(5)); with the start time
-    of the process in clock ticks a reused PID is recognized. Empty where the system does not give them.
+    """A process: `text` is for messages; the other fields identify it on its machine. A boot id and a PID namespace
+    name one running kernel and one view of its processes (proc(5)); with the start time of the process in clock ticks a
+    reused PID is recognized. Empty where the system does not give them.
     """
 
     text: str
@@ -57,10 +56,9 @@ class Owner:
         return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
 
     def is_provably_dead(self) -> bool:
-        """True only when the process table it lived in can be seen from here and does not hold it any more.
-
-        A host name alone proves nothing (containers share names), so an owner from another kernel or PID namespace is
-        never "dead" here; its heartbeat has to expire.
+        """True only when the process table it lived in can be seen from here and does not hold it any more. A host name
+        alone proves nothing (containers share names), so an owner from another kernel or PID namespace is never "dead"
+        here; its heartbeat has to expire.
         """
         if not self._same_process_table(Owner.current()) or not self.process_start:
             return False

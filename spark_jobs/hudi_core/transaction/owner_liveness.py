@@ -35,10 +35,8 @@ def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
 def silence(
     storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
-
-    That is when it released the instant, is provably dead, or its heartbeat expired. `files` are those of the folder,
-    by path.
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded. That is when it released
+    the instant, is provably dead, or its heartbeat expired. `files` are those of the folder, by path.
     """
     if folder.released(epoch) in files:
         return None

@@ -53,9 +53,8 @@ def files_of(
 
 
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """The base files that `instant` wrote into `partitions`, whatever their file group; one listing per partition.
-
-    Log files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and
+    """The base files that `instant` wrote into `partitions`, whatever their file group; one listing per partition. Log
+    files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and
     holds other writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
     """
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
@@ -65,9 +64,7 @@ def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> l
     """The log files that attempts at `instant` wrote into `partitions`: those named after it, and in version 6, where
     they are named after the slice, those of this engine that hold nothing but blocks of the instant. One without a
     whole block was cut, or is being written, by an attempt at any instant: it counts where a marker of `instant` names
-    it.
-
-    There Hudi may append to any log file: one with a block of another instant stays. Nor are files of an attempt of
+    it. There Hudi may append to any log file: one with a block of another instant stays. Nor are files of an attempt of
     Hudi's removed: what they hold twice is merged to the same rows.
     """
     found = []
@@ -102,11 +99,10 @@ def remove_losers(
     *,
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
-    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the others, by path.
-
-    `check` raises where the instant may have another owner; behind the completion none is needed. It is called once,
-    between the listing and the deletion: an owner has its claim, or the table lock, before its first file. So a check
-    that passes behind the listing shows that no file in it is of a successor, however late the deletion comes.
+    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the others, by path. `check`
+    raises where the instant may have another owner; behind the completion none is needed. It is called once, between
+    the listing and the deletion: an owner has its claim, or the table lock, before its first file. So a check that
+    passes behind the listing shows that no file in it is of a successor, however late the deletion comes.
     """
     found = find(storage, instant, partitions)
     losers = [info.path for info in found if info.path not in winners]

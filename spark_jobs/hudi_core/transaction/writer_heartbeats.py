@@ -88,10 +88,9 @@ class Heartbeats:
 def read_heartbeats(
     storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None, silent_seconds: float = 0.0
 ) -> Heartbeats:
-    """All heartbeats of a table, by one listing.
-
-    `beat` is the interval that its writers share; ages are measured on the storage's clock. `now` (seconds since the
-    epoch) replaces that clock where nothing may be written, as in a dry run.
+    """All heartbeats of a table, by one listing. `beat` is the interval that its writers share; ages are measured on
+    the storage's clock. `now` (seconds since the epoch) replaces that clock where nothing may be written, as in a dry
+    run.
     """
     last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
@@ -125,9 +124,8 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
 
 
 def silent_seconds(options: Mapping[str, str]) -> float:
-    """Seconds for which a write without a heartbeat counts as alive, as the options say.
-
-    Zero where they set the policy: then a missing heartbeat is an expired one, as in HoodieHeartbeatUtils.
+    """Seconds for which a write without a heartbeat counts as alive, as the options say. Zero where they set the
+    policy: then a missing heartbeat is an expired one, as in HoodieHeartbeatUtils.
     """
     return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
 
@@ -136,7 +134,6 @@ def expired_writes(
     active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats, policy: FailedWrites = FailedWrites.LAZY
 ) -> list[Instant]:
     """The pending writes that failed by `policy`, newest first, as they are to be rolled back (getInstantsToRollback).
-
     Compactions, log compactions and clusterings are never among them: their plans stay and are run again. Nor is, with
     LAZY, a write that has no heartbeat and changed lately (Heartbeats.silent_seconds): Hudi takes it for dead, but it
     may be one that has not beaten yet, or the running write of an EAGER writer, which never beats.
@@ -153,10 +150,8 @@ def expired_writes(
 def may_be_alive(
     instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats
 ) -> bool:
-    """Whether a process may be at work on a pending instant.
-
-    Its heartbeat is fresh, or it has none and changed lately (but not by being copied). `changed` is what
-    ActiveTimeline.modified gives.
+    """Whether a process may be at work on a pending instant. Its heartbeat is fresh, or it has none and changed lately
+    (but not by being copied). `changed` is what ActiveTimeline.modified gives.
     """
     return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
 

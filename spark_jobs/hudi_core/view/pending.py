@@ -11,8 +11,8 @@ from functools import cached_property
 
 from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError
 from hudi_core.model.names import FileGroupId
-from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plans

@@ -21,7 +21,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 

@@ -87,10 +87,7 @@ class ArchiveConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ArchiveConfig:
-        """Reads the options.
-
-        Raises ConfigError for one that is not valid, and where no commit would ever be archived.
-        """
+        """Raises ConfigError for an option that is not valid, and where no commit would ever be archived."""
         config = read_fields(ArchiveConfig, options)
         if config.keep_min >= config.keep_max:
             raise ConfigError(

@@ -22,8 +22,7 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names
 from hudi_core.model.names import OPERATION, parse_base_file
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.internal_schema import ColumnSource
-from hudi_core.timeline.schema_history import sources_at
+from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
 RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
@@ -31,7 +30,7 @@ RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
 BOOTSTRAP_INSTANT = "00000000000001"
 """The instant of files that a metadata-only bootstrap writes (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
 History = Sequence[Sequence[Any]]
-"""The schemas that a table had, as timeline.schema_history.SchemaHistory.to_json gives them."""
+"""The schemas that a table had, as timeline.schemas.SchemaHistory.to_json gives them."""
 
 
 def refuse_skeleton(path: str) -> None:

@@ -1,7 +1,7 @@
 """Files of an older schema read by column id, for tables that schema-on-read changed (InternalSchemaMerger).
 
 A file's columns are renamed to the query's names first; after that it is read by name like any other. What each
-function takes as `sources` is timeline.schema_history's answer for the instant that wrote the file; empty sources
+function takes as `sources` is timeline.schemas's answer for the instant that wrote the file; empty sources
 change nothing.
 """
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.model.column_names import places, spelled
-from hudi_core.timeline.internal_schema import ColumnSource
+from hudi_core.timeline.schemas import ColumnSource
 
 
 def stored_names(

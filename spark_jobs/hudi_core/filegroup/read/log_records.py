@@ -28,8 +28,7 @@ from hudi_core.model.column_names import spelled
 from hudi_core.model.names import OPERATION, RECORD_KEY
 from hudi_core.model.size_limits import Limit
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.internal_schema import ColumnSource
-from hudi_core.timeline.schema_history import sources_at
+from hudi_core.timeline.schemas import ColumnSource, sources_at
 
 PIECE_BYTES = 4 << 20
 """The least bytes of an Avro block that are decoded at a time.

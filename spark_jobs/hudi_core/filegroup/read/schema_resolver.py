@@ -19,7 +19,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.table_schema import commit_label, schema_of
+from hudi_core.timeline.schemas import commit_label, schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile
 
@@ -32,7 +32,7 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline, up_t
     """The table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the latest that
     was requested at or before the instant `up_to`.
 
-    The order is that of timeline.table_schema.schema_of. Before the first commit, when there were no rows, the schema
+    The order is that of timeline.schemas.schema_of. Before the first commit, when there were no rows, the schema
     is the present one. Raises FormatError when nothing records a schema, CorruptFileError for a commit or data file
     that is not readable, StorageError.
     """

@@ -37,8 +37,7 @@ from hudi_core.metadata_table.records.range_merge import empty_range
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.internal_schema import ColumnSource
-from hudi_core.timeline.schema_history import renamed_columns, sources_at
+from hudi_core.timeline.schemas import ColumnSource, renamed_columns, sources_at
 from hudi_core.view.file_group import DataFile
 
 _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA})

@@ -17,8 +17,7 @@ from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
-from hudi_core.timeline.actions.slice_metrics import slice_metrics
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, slice_metrics
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import earlier
 from hudi_core.timeline.timeline import Timeline

@@ -21,7 +21,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.commit import replaced_file_groups
-from hudi_core.timeline.actions.savepoint import decode_savepoint
+from hudi_core.timeline.actions.restore import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline

@@ -20,7 +20,7 @@ from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.actions.clustering import ClusteringPlan
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.timeline import Timeline

@@ -20,7 +20,7 @@ from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.services.clustering.strategies import Group, outputs_of
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.actions.clustering import ClusteringPlan, clustering_plan_of
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan, clustering_plan_of
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.timeline.timeline import Timeline

@@ -17,7 +17,7 @@ from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
 from hudi_core.services.compaction.row_group_copies import RowGroupPlan, copy_source
 from hudi_core.services.new_file_groups import FileGroupWriter, NewFile
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt

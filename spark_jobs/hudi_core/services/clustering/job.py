@@ -44,8 +44,8 @@ from hudi_core.services.lifecycle import Run
 from hudi_core.services.new_file_groups import NewFiles, by_partition, moved_to
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.unaware_writers import check_plan_seen
-from hudi_core.timeline.actions.clustering import ClusteringPlan, encode_inflight_clustering
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan, encode_inflight_clustering
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline

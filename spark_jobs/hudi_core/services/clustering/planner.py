@@ -52,13 +52,13 @@ from hudi_core.services.lifecycle import Run
 from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.storage.registry import plan_address, status_address
-from hudi_core.timeline.actions.clustering import (
+from hudi_core.timeline.actions.compaction import metrics_of
+from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
     encode_clustering_plan,
 )
-from hudi_core.timeline.actions.slice_metrics import metrics_of
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan

@@ -24,7 +24,7 @@ from hudi_core.model.partition import join
 from hudi_core.services.compaction.merge_slice import GROUP_ROWS
 from hudi_core.services.new_file_groups import NewFiles
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.view.file_group import DataFile
 
 

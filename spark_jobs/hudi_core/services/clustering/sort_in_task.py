@@ -30,7 +30,7 @@ from hudi_core.services.clustering.sorted_groups import (
     write_sorted,
 )
 from hudi_core.services.new_file_groups import NewFile
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt

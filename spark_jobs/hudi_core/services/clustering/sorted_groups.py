@@ -28,7 +28,7 @@ from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCoun
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.new_file_groups import FileGroupWriter
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt

@@ -28,7 +28,7 @@ from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.new_file_groups import prove_files
 from hudi_core.services.rewrite import Rewritten
 from hudi_core.services.row_sums import unproved
-from hudi_core.timeline.actions.clustering import ClusteringPlan, ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan, ClusteringSlice
 
 _SAMPLED_ROWS: Final = 100_000
 """Of a group, in all its slices."""

@@ -18,7 +18,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.schema_history import SCHEMA_FOLDER, internal_schema_history
+from hudi_core.timeline.schemas import SCHEMA_FOLDER, internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import is_decided
 from hudi_core.transaction.reconcile import list_partitions

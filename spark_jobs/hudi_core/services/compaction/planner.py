@@ -27,8 +27,13 @@ from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing, Scheduled
-from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.actions.slice_metrics import LOG_BYTES, slice_metrics
+from hudi_core.timeline.actions.compaction import (
+    LOG_BYTES,
+    CompactionOperation,
+    CompactionPlan,
+    encode_compaction_plan,
+    slice_metrics,
+)
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.timeline import Timeline

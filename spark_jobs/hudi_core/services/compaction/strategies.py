@@ -26,8 +26,7 @@ from hudi_core.config.services.compaction_config import (
     Strategy,
 )
 from hudi_core.errors import ConfigError
-from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.actions.slice_metrics import IO_MB, LOG_BYTES
+from hudi_core.timeline.actions.compaction import IO_MB, LOG_BYTES, CompactionOperation
 
 Operations = Sequence[CompactionOperation]
 

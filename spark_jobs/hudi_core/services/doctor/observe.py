@@ -41,7 +41,7 @@ from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant
-from hudi_core.timeline.layout import naming_for
+from hudi_core.timeline.naming import naming_for
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.locks.unlocked_writers import read_signs

@@ -47,8 +47,7 @@ from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.log_compaction.block_order import BlockOrder
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
+from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import DataFile

@@ -31,7 +31,7 @@ from hudi_core.model.partition import check_partition
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.metadata.row_changes import RowChanges
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.actions.plan_fields import texts
+from hudi_core.timeline.actions.fields import texts
 from hudi_core.timeline.actions.restore import decode_restore_plan
 from hudi_core.timeline.actions.rollback import metadata_of
 from hudi_core.timeline.actions.write_stats import WriteStat

@@ -46,7 +46,7 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.schema_history import internal_schema_history
+from hudi_core.timeline.schemas import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import FileListing

@@ -38,7 +38,7 @@ from hudi_core.services.overwrite.shard_files import Written
 from hudi_core.services.overwrite.write import write_rows
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
-from hudi_core.timeline.actions.overwrite import TOKEN_KEY, encode_inflight_overwrite
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_inflight_overwrite
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.actions.overwrite import TOKEN_KEY, requested_extra
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, requested_extra
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, is_decided

@@ -23,7 +23,7 @@ from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
 from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback
 from hudi_core.services.unaware_writers import live_writer, may_be_eager
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
-from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
+from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.own_writes import process_of

@@ -31,9 +31,8 @@ from hudi_core.services.planning import left_partitions, was_cut
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of
-from hudi_core.timeline.pending_age import LONG_AGO, seconds_since
 from hudi_core.timeline.pending_plans import is_clustering
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.timeline import LONG_AGO, Timeline, seconds_since
 
 _ALWAYS: Final[Mapping[str, Mapping[str, str]]] = {
     "compaction": {

@@ -15,8 +15,8 @@ from hudi_core.request.policy import Policy, ServicePolicy
 from hudi_core.services.context import TableContext
 from hudi_core.services.policy.conditions import always_planned, answer
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
-from hudi_core.timeline.pending_age import age_shown, pending_longer_than
 from hudi_core.timeline.pending_plans import planned_file_groups
+from hudi_core.timeline.timeline import age_shown, pending_longer_than
 from hudi_core.transaction.owner import Owner
 
 _WITHOUT_LIMITS: Final = EngineConfig(max_bytes=2**62, max_units=2**31)

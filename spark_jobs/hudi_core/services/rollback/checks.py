@@ -30,7 +30,7 @@ from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.files_to_undo import Failed, failed_of
-from hudi_core.timeline.actions.plan_fields import record_map, texts
+from hudi_core.timeline.actions.fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import may_be_written, read_clean_plan, read_clustering_plans
 from hudi_core.timeline.timeline import Timeline

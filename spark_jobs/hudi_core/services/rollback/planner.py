@@ -13,7 +13,7 @@ from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import RollbackJob
 from hudi_core.services.rollback.units import encode_plan, is_planned, used_log_file
 from hudi_core.services.service import InstantService, Scheduled
-from hudi_core.timeline.actions.container import decode_any
+from hudi_core.timeline.actions.content import decode_any
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline

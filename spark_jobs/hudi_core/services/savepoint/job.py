@@ -10,9 +10,8 @@ from hudi_core.errors import ConfigError, HudiError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.savepoint.restored_state import RestoredStates
-from hudi_core.timeline.actions.plan_fields import text
-from hudi_core.timeline.actions.pretty_json import member
-from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
+from hudi_core.timeline.actions.fields import member, text
+from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

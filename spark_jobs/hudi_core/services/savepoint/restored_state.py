@@ -12,7 +12,7 @@ from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.checks import cleans_since
 from hudi_core.services.rollback.files_to_undo import failed_of
-from hudi_core.timeline.actions.savepoint import decode_savepoint
+from hudi_core.timeline.actions.restore import decode_savepoint
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline

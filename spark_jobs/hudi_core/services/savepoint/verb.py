@@ -10,7 +10,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
 from hudi_core.services.rollback.units import NOTHING
 from hudi_core.services.savepoint.job import SavepointJob
-from hudi_core.timeline.actions.savepoint import SavepointMetadata, decode_savepoint
+from hudi_core.timeline.actions.restore import SavepointMetadata, decode_savepoint
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import forget_claims

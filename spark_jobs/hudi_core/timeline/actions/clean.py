@@ -16,16 +16,14 @@ from hudi_core.codec.avro.large_maps import read_large_record, write_large_recor
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition, join
-from hudi_core.timeline.actions.container import load_schema
-from hudi_core.timeline.actions.plan_fields import name_in_partition, plan_version, record_map, text, text_map, texts
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.content import load_schema
+from hudi_core.timeline.actions.fields import member, name_in_partition, plan_version, record_map, text, text_map, texts
 
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold full paths, plans of version 1 file names in another field (CleanPlanV2MigrationHandler)."""
 METADATA_VERSION: Final = 2
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
 """Extra metadata of a clean: the savepoints at the time it was planned, as a comma list.
-
 CleanerUtils.SAVEPOINTED_TIMESTAMPS.
 """
 
@@ -43,10 +41,9 @@ class RetainedInstant:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What a clean deletes. `files` maps a partition path to plain names of base and log files.
-
-    `last_completed` is the last completed commit when it was planned, `""` when there was none. `dropped_partitions` go
-    as a whole: nothing but the files listed is left in them. `earliest` is None for the policy by file versions.
+    """What a clean deletes. `files` maps a partition path to plain names of base and log files. `last_completed` is the
+    last completed commit when it was planned, `""` when there was none. `dropped_partitions` go as a whole: nothing but
+    the files listed is left in them. `earliest` is None for the policy by file versions.
     """
 
     policy: str
@@ -120,11 +117,9 @@ def _addresses(partition: str, names: tuple[str, ...], address: Callable[[str], 
 
 
 def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
-    """Decodes a plan of either version.
-
-    Raises CorruptFileError when the bytes are no plan, FormatError for a file or partition that cannot be this table's,
-    UnsupportedError for the base files of a bootstrapped table, which lie outside it; each names `path`, the plan's
-    file.
+    """Decodes a plan of either version. Raises CorruptFileError when the bytes are no plan, FormatError for a file or
+    partition that cannot be this table's, UnsupportedError for the base files of a bootstrapped table, which lie
+    outside it; each names `path`, the plan's file.
     """
     names = partial(_names, path=path)
     _, raw = read_large_record(

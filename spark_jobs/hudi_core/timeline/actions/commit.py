@@ -10,8 +10,8 @@ from typing import Any, Final
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
-from hudi_core.timeline.actions.container import decode_any, encode_datum
-from hudi_core.timeline.actions.pretty_json import dump, member
+from hudi_core.timeline.actions.content import decode_any, dump, encode_datum
+from hudi_core.timeline.actions.fields import member
 from hudi_core.timeline.actions.write_stats import (
     NULL_COMMIT,
     WriteStat,
@@ -53,11 +53,9 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """One commit's metadata.
-
-    `partition_to_write_stats` maps a partition path to the stats of the files written there. `replaced_file_ids` maps a
-    partition path to the file ids that the commit replaced; None when the file has no such member, that is for every
-    action but replacecommit. `extra` holds top-level members that Hudi 0.15 does not know.
+    """One commit's metadata. `partition_to_write_stats` maps a partition path to the stats of the files written there.
+    `replaced_file_ids` maps a partition path to the file ids that the commit replaced; None when the file has no such
+    member, that is for every action but replacecommit. `extra` holds top-level members that Hudi 0.15 does not know.
     """
 
     partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
@@ -84,9 +82,8 @@ class CommitMetadata:
                 yield FileGroupId(partition, file_id)
 
     def check_paths(self, *, source: str) -> None:
-        """Raises FormatError naming `source` when a partition or a written file lies outside the table.
-
-        Call it before a path is used. A write stat repeats its partition; that is checked like the key that holds it.
+        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call it before
+        a path is used. A write stat repeats its partition; that is checked like the key that holds it.
         """
         for partition, stats in self.partition_to_write_stats.items():
             check_partition(partition, source=source)
@@ -98,7 +95,6 @@ class CommitMetadata:
 
 def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetadata:
     """Parses a commit file, JSON or Avro; empty bytes are empty metadata. Raises CorruptFileError naming `path`.
-
     Without `stats` the metadata has no write stats: they are most of the cost.
     """
     if stats:
@@ -211,7 +207,6 @@ def _members(metadata: CommitMetadata) -> dict[str, Any]:
 
 def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, Instant]:
     """Each replaced file group and the first replacecommit that names it, by requested time (resetFileGroupsReplaced).
-
     Hudi 1.x keeps the last one, where two writers replaced a group: reads as of a time between the two would see the
     rows twice. A replacecommit that was archived between the listing and the read is passed over, as in Hudi: its files
     were deleted before.

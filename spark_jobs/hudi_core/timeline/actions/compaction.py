@@ -7,15 +7,16 @@ file group and base instant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.timeline.actions.container import decode_record, encode_datum
-from hudi_core.timeline.actions.plan_fields import (
+from hudi_core.timeline.actions.content import decode_record, encode_datum
+from hudi_core.timeline.actions.fields import (
+    member,
     name_in_partition,
     numbers,
     parsed,
@@ -24,11 +25,16 @@ from hudi_core.timeline.actions.plan_fields import (
     text,
     texts,
 )
-from hudi_core.timeline.actions.pretty_json import member
 
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
 
+IO_MB: Final = "TOTAL_IO_MB"
+LOG_BYTES: Final = "TOTAL_LOG_FILES_SIZE"
+"""Metrics of a slice, by which strategies choose (FileSliceMetricUtils)."""
+NO_BASE_BYTES: Final = 120 << 20
+"""What Hudi takes a base file for that is not there yet (the default of hoodie.parquet.max.file.size)."""
+_MIB: Final = 1 << 20
 MISSING_PARTITIONS: Final = "missingSchedulePartitions"
 MISSING_FIELD: Final = {
     "name": MISSING_PARTITIONS,
@@ -43,11 +49,9 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file slice to compact.
-
-    `base_file` and `log_files` are plain file names in `partition`; `log_files` are in scan order and without
-    change-data logs, which hold no records to merge and are in `cdc_files`. `metrics` are Hudi's sizes and counts by
-    name.
+    """One file slice to compact. `base_file` and `log_files` are plain file names in `partition`; `log_files` are in
+    scan order and without change-data logs, which hold no records to merge and are in `cdc_files`. `metrics` are Hudi's
+    sizes and counts by name.
     """
 
     partition: str
@@ -66,10 +70,9 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is.
-
-    `missing_partitions` are those that the planner left out, wholly or in part; Hudi 1.0.2 and later plan the next time
-    only in these and in what was written since. None in plans of older releases.
+    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is. `missing_partitions`
+    are those that the planner left out, wholly or in part; Hudi 1.0.2 and later plan the next time only in these and in
+    what was written since. None in plans of older releases.
     """
 
     operations: tuple[CompactionOperation, ...]
@@ -80,12 +83,11 @@ class CompactionPlan:
 
 
 def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
-    """Decodes the content of `<T>.compaction.requested`.
-
-    In layout 1 a log file's name carries the base instant of its slice, so it must equal the operation's; in layout 2
-    the instant that wrote it, which may be older than the base instant, as completion decides the slice. Raises
-    CorruptFileError when the bytes are no plan, FormatError when an operation names a file that cannot be its own,
-    UnsupportedError for bootstrap files; each names `path`, the plan's file.
+    """Decodes the content of `<T>.compaction.requested`. In layout 1 a log file's name carries the base instant of its
+    slice, so it must equal the operation's; in layout 2 the instant that wrote it, which may be older than the base
+    instant, as completion decides the slice. Raises CorruptFileError when the bytes are no plan, FormatError when an
+    operation names a file that cannot be its own, UnsupportedError for bootstrap files; each names `path`, the plan's
+    file.
     """
     raw = decode_record(data, "operations", "compaction plan", path=path)
     version = plan_version(raw, "compaction plan", path=path)
@@ -174,11 +176,8 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     }
     if plan.missing_partitions is None:
         return encode_datum("HoodieCompactionPlan", datum)
-    return encode_datum(
-        "HoodieCompactionPlan",
-        {**datum, MISSING_PARTITIONS: list(plan.missing_partitions)},
-        later_fields=[MISSING_FIELD],
-    )
+    datum[MISSING_PARTITIONS] = list(plan.missing_partitions)
+    return encode_datum("HoodieCompactionPlan", datum, later_fields=[MISSING_FIELD])
 
 
 def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
@@ -191,4 +190,32 @@ def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
         "partitionPath": operation.partition,
         "metrics": dict(operation.metrics),
         "bootstrapFilePath": None,
+    }
+
+
+def slice_metrics(
+    base_bytes: int | None, log_bytes: Iterable[int], *, no_base_bytes: int = NO_BASE_BYTES
+) -> dict[str, float]:
+    """The metrics of a slice with a base file of `base_bytes`, None without one, and log files of `log_bytes`."""
+    return metrics_of([(base_bytes, log_bytes)], no_base_bytes=no_base_bytes)
+
+
+def metrics_of(
+    slices: Iterable[tuple[int | None, Iterable[int]]], *, no_base_bytes: int = NO_BASE_BYTES
+) -> dict[str, float]:
+    """The metrics of slices that are rewritten together, each by the bytes of its base file and of its log files. MiB
+    are whole ones. A new base file is taken for as large as the one that is there, or as `no_base_bytes`.
+    """
+    count = logged = stored = written = 0
+    for base_bytes, log_bytes in slices:
+        sizes = list(log_bytes)
+        count, logged = count + len(sizes), logged + sum(sizes)
+        stored, written = stored + (base_bytes or 0), written + (base_bytes or no_base_bytes)
+    read_mb, written_mb = (stored + logged) // _MIB, written // _MIB
+    return {
+        "TOTAL_LOG_FILES": float(count),
+        IO_MB: float(read_mb + written_mb),
+        "TOTAL_IO_READ_MB": float(read_mb),
+        LOG_BYTES: float(logged),
+        "TOTAL_IO_WRITE_MB": float(written_mb),
     }

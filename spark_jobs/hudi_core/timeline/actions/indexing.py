@@ -11,9 +11,8 @@ from typing import Any, Final
 from hudi_core.codec.avro.container import write_container
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.partition import check_file_name
-from hudi_core.timeline.actions.container import decode_record, load_schema
-from hudi_core.timeline.actions.plan_fields import records, text, text_map
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.content import decode_record, load_schema
+from hudi_core.timeline.actions.fields import member, records, text, text_map
 
 PLAN_VERSION: Final = 1
 _PLAN: Final = "HoodieIndexPlan"
@@ -43,10 +42,9 @@ def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool
 
 
 def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]:
-    """The partitions of a plan, or of a completed file.
-
-    Raises CorruptFileError when the bytes are neither or name no partition, FormatError for a name outside the metadata
-    table, UnsupportedError for an unknown version; each names `path`.
+    """The partitions of a plan, or of a completed file. Raises CorruptFileError when the bytes are neither or name no
+    partition, FormatError for a name outside the metadata table, UnsupportedError for an unknown version; each names
+    `path`.
     """
     raw = decode_record(data, "indexPartitionInfos", "plan of an indexing action", path=path)
     version = member(raw, "version", int, path=path, default=PLAN_VERSION)

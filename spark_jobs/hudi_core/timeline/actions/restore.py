@@ -1,4 +1,6 @@
-"""Avro files of a restore, the same in every version: plan (HoodieRestorePlan) and HoodieRestoreMetadata."""
+"""Avro files of restores and savepoints, the same in every table version: HoodieRestorePlan, HoodieRestoreMetadata and
+HoodieSavepointMetadata.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.actions.container import decode_record, encode_datum
-from hudi_core.timeline.actions.plan_fields import records, text
+from hudi_core.model.partition import check_file_name, check_partition
+from hudi_core.timeline.actions.content import decode_datum, decode_record, encode_datum
+from hudi_core.timeline.actions.fields import member, record_map, records, text, texts
 from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum
 
 PLAN_VERSION: Final = 2
@@ -87,3 +90,41 @@ def _instants(raw: dict[str, Any], path: str) -> tuple[RestoredInstant, ...]:
     if not all(item.time and item.action for item in found):
         raise CorruptFileError("the restore names an instant without time or action", path=path)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointMetadata:
+    """Author and epoch milliseconds of a savepoint; `files` maps a partition to names of base and log files."""
+
+    by: str
+    at_ms: int
+    comment: str
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+
+def encode_savepoint(metadata: SavepointMetadata) -> bytes:
+    """The content of the completed `savepoint` file."""
+    return encode_datum(
+        "HoodieSavepointMetadata",
+        {
+            "savepointedBy": metadata.by,
+            "savepointedAt": metadata.at_ms,
+            "comments": metadata.comment,
+            "partitionMetadata": {
+                partition: {"partitionPath": partition, "savepointDataFile": list(names)}
+                for partition, names in metadata.files.items()
+            },
+            "version": 1,
+        },
+    )
+
+
+def decode_savepoint(data: bytes, *, path: str) -> SavepointMetadata:
+    """Decodes the completed file. Raises CorruptFileError, FormatError for a path outside the table, naming `path`."""
+    raw = decode_datum(data, path=path)
+    files: dict[str, tuple[str, ...]] = {}
+    for partition, item in record_map(raw, "partitionMetadata", path=path).items():
+        names = texts(item, "savepointDataFile", path=path)
+        files[check_partition(partition, source=path)] = tuple(check_file_name(name, source=path) for name in names)
+    at_ms = member(raw, "savepointedAt", int, path=path, default=0)
+    return SavepointMetadata(text(raw, "savepointedBy", path=path), at_ms, text(raw, "comments", path=path), files)

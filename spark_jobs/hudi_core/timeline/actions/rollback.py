@@ -14,9 +14,8 @@ from hudi_core import VERSION
 from hudi_core.codec.avro.container import container_metadata
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_partition
-from hudi_core.timeline.actions.container import decode_datum, encode_datum
-from hudi_core.timeline.actions.plan_fields import numbers, record_map, records, text, texts
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.content import decode_datum, encode_datum
+from hudi_core.timeline.actions.fields import member, numbers, record_map, records, text, texts
 
 _RELEASE: Final = "airflow_hudi.version"
 _OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
@@ -24,11 +23,9 @@ _OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel.
-
-    Paths are absolute, without a scheme on local file systems, because real Hudi reads them so. `file_id` and
-    `base_instant` are empty for files found by listing. `log_blocks` maps a log file, by its plain name or its path, to
-    its size in bytes.
+    """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel. Paths are
+    absolute, without a scheme on local file systems, because real Hudi reads them so. `file_id` and `base_instant` are
+    empty for files found by listing. `log_blocks` maps a log file, by its plain name or its path, to its size in bytes.
     """
 
     partition: str

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.names import refuse_external
-from hudi_core.timeline.actions.plan_fields import texts
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.fields import member, texts
 
 NULL_COMMIT: Final = "null"
 """prevCommit of a file that begins a file group (HoodieWriteStat.NULL_COMMIT)."""
@@ -42,10 +41,8 @@ _TIMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """One file of a commit.
-
-    Sizes are bytes; `path` is relative to the table's base path; `prev_commit` is "null" for a new file group. Field
-    names are those of HoodieWriteStat in snake case.
+    """One file of a commit. Sizes are bytes; `path` is relative to the table's base path; `prev_commit` is "null" for a
+    new file group. Field names are those of HoodieWriteStat in snake case.
     """
 
     file_id: str
@@ -75,9 +72,8 @@ class WriteStat:
     log_files: tuple[str, ...] = ()
     cdc_stats: tuple[tuple[str, int], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """JSON members without a field here, or with a value that no field holds (a null), by JSON name.
-
-    They are kept so that a file round-trips.
+    """JSON members without a field here, or with a value that no field holds (a null), by JSON name. They are kept so
+    that a file round-trips.
     """
 
     @property

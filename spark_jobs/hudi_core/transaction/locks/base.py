@@ -50,11 +50,10 @@ class LockHolder:
 
 
 class TableLock(ABC):
-    """A table's lock, to be acquired and released once or several times, by one thread at a time.
-
-    As a context manager it holds the lock, and warns when the lock was not ours any more at the end. What every
-    provider promises (tests/contract/test_locks.py): at most one holder at a time; a dead holder is succeeded, by the
-    rule of its provider; `check` detects every loss that others could have caused before it was called.
+    """A table's lock, to be acquired and released once or several times, by one thread at a time. As a context manager
+    it holds the lock, and warns when the lock was not ours any more at the end. What every provider promises
+    (tests/contract/test_locks.py): at most one holder at a time; a dead holder is succeeded, by the rule of its
+    provider; `check` detects every loss that others could have caused before it was called.
     """
 
     def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:

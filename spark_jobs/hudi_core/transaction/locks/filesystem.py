@@ -51,7 +51,6 @@ class FileSystemLock(PolledLock):
         now: Callable[[], float] = time.time,
     ) -> None:
         """`settle_ms`: milliseconds to wait before an acquired lock counts, where Hudi's writers use the lock as well.
-
         They delete the file once to release the lock and once more to close it (LockManager.unlock), which hits a lock
         that was taken between; and on a local disk Hadoop checks whether the file exists before it opens it, and then
         truncates ours (RawLocalFileSystem.create).

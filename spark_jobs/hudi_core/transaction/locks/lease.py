@@ -25,10 +25,8 @@ State = TypeVar("State", bound=LeaseState)
 
 
 class LeasedLock(PolledLock, Generic[State]):
-    """A lock for `lease_seconds` that a thread renews every `renew_seconds`.
-
-    Each change draws a new version and names the old one as its condition. After a change with an unknown outcome the
-    state is read again, and its owner decides.
+    """A lock for `lease_seconds` that a thread renews every `renew_seconds`. Each change draws a new version and names
+    the old one as its condition. After a change with an unknown outcome the state is read again, and its owner decides.
     """
 
     def __init__(self, name: str, owner: Owner, wait_ms: int, *, lease_seconds: float, renew_seconds: float) -> None:

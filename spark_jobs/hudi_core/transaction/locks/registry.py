@@ -67,12 +67,11 @@ def table_lock(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> TableLock:
-    """The lock that all writers of the table share, not taken yet.
-
-    `hoodie.write.lock.provider` names it. Without it, and for Hudi's in-process lock, our processes exclude each other
-    by the file-system lock; when another writer may be alive that is logged, or refused
-    (airflow_hudi.lock.unconfigured; always for the in-process lock). Raises ConfigError for options that do not fit,
-    UnsupportedError for a provider that this release does not have, and LockError for a refusal.
+    """The lock that all writers of the table share, not taken yet. `hoodie.write.lock.provider` names it. Without it,
+    and for Hudi's in-process lock, our processes exclude each other by the file-system lock; when another writer may be
+    alive that is logged, or refused (airflow_hudi.lock.unconfigured; always for the in-process lock). Raises
+    ConfigError for options that do not fit, UnsupportedError for a provider that this release does not have, and
+    LockError for a refusal.
     """
     request = _Request(storage, config, options, owner, storage_options or {})
     provider = PROVIDER.read(options)

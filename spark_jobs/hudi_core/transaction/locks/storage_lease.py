@@ -38,10 +38,8 @@ _REWRITES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    """The object.
-
-    Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in Hudi's. `version`
-    is the storage's.
+    """The object. Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in
+    Hudi's. `version` is the storage's.
     """
 
     released: bool
@@ -59,11 +57,10 @@ class _Lease:
 
 
 class StorageLease(LeasedLock[_Lease]):
-    """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted.
-
-    It is acquired when it is absent, expired, or past its time by more than the clocks may differ; at once when its
-    process is provably dead. A lease is no fence: a process that was stopped for longer than it is valid has lost it,
-    `check` detects that, and the caller's own put must be one that only one process can make.
+    """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted. It is acquired when it is absent,
+    expired, or past its time by more than the clocks may differ; at once when its process is provably dead. A lease is
+    no fence: a process that was stopped for longer than it is valid has lost it, `check` detects that, and the caller's
+    own put must be one that only one process can make.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from hudi_core.model.claim_names import CLAIMS, is_released
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.layout import naming_for
+from hudi_core.timeline.naming import naming_for
 from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 _SHOWN = 3
@@ -90,10 +90,8 @@ def read_signs(
 
 
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
-    """The inflight instants whose file is younger than `limit` seconds.
-
-    Requested ones do not count, since plans wait for hours; nor do rollbacks, since those of a restore stay inflight
-    forever.
+    """The inflight instants whose file is younger than `limit` seconds. Requested ones do not count, since plans wait
+    for hours; nor do rollbacks, since those of a restore stay inflight forever.
     """
     naming = naming_for(config.layout_version)
     found: dict[str, float] = {}

@@ -13,7 +13,7 @@ from airflow_hudi.conditions.instant import (
     oldest_pending,
 )
 from hudi_core.errors import ConfigError
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from tests.support.looks import look_at
 

@@ -269,7 +269,7 @@ for name in zipfile.ZipFile(job_zip).namelist():
         module = importlib.import_module(name[:-3].replace("/", ".").removesuffix(".__init__"))
         assert module.__spec__.origin.startswith(job_zip), module
 from importlib.resources import files
-from hudi_core.timeline.actions.container import load_schema
+from hudi_core.timeline.actions.content import load_schema
 for name in zipfile.ZipFile(job_zip).namelist():
     if name.endswith((".avsc", ".json")):
         package, _, file = name.rpartition("/")

@@ -14,7 +14,7 @@ from airflow_hudi.operators import alert
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from hudi_core.errors import StorageError, TimelineError
-from hudi_core.timeline.pending_age import LONG_AGO
+from hudi_core.timeline.timeline import LONG_AGO
 from tests.support.fake_spark_submit import context
 from tests.support.golden_data import GoldenCase
 

@@ -15,7 +15,7 @@ from hudi_core.history.completion import CompletionTimes
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_archives import archive_these
 from tests.support.golden_data import GoldenCase

@@ -13,7 +13,7 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.actions.container import decode_datum
+from hudi_core.timeline.actions.content import decode_datum
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table

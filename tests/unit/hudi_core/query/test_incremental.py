@@ -20,7 +20,7 @@ from hudi_core.query.read_plan import read_split
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from tests.support.changed_tables import open_context
 from tests.support.golden_archives import archive
 from tests.support.golden_compactions import compact

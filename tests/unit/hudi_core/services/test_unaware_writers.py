@@ -11,7 +11,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.services.context import TableContext
 from hudi_core.services.unaware_writers import check_plan_seen, failed_eager_write, live_writer
-from hudi_core.timeline.actions.clustering import ClusteringPlan, encode_clustering_plan
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan, encode_clustering_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase

@@ -13,7 +13,7 @@ import pytest
 from hudi_core.errors import StorageExistsError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import OneLookStorage, look_again, no_look, once, one_look
-from hudi_core.timeline.stable_read import read_stable
+from hudi_core.timeline.actions.content import read_stable
 from tests.support.counting_storage import CountingStorage
 
 TIMELINE = ".hoodie/timeline"

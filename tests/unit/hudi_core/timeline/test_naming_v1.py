@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.errors import TimelineError, UnsupportedVersionError
-from hudi_core.timeline import naming_v1
+from hudi_core.errors import TimelineError
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State, completed_action
-from hudi_core.timeline.layout import naming_for, timeline_of
+from hudi_core.timeline.naming import legacy_name, timeline_of
 
 T = "20261120214905004"
 times = st.from_regex(r"\A[0-9]{14,23}\Z")
@@ -15,9 +14,8 @@ times = st.from_regex(r"\A[0-9]{14,23}\Z")
 
 @given(times, st.sampled_from(sorted(KNOWN_ACTIONS)), st.sampled_from(State))
 def test_names_round_trip(time: str, action: str, state: State) -> None:
-    parsed = naming_v1.parse(naming_v1.file_name(time, action, state))
     expected = completed_action(action) if state is State.COMPLETED else action
-    assert parsed == Instant(time, expected, state)
+    assert list(timeline_of([legacy_name(time, action, state)])) == [Instant(time, expected, state)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +29,7 @@ def test_names_round_trip(time: str, action: str, state: State) -> None:
     ],
 )
 def test_parse(name: str, expected: Instant) -> None:
-    assert naming_v1.parse(name) == expected
+    assert list(timeline_of([name])) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -52,13 +50,13 @@ def test_parse(name: str, expected: Instant) -> None:
     ],
 )
 def test_foreign_names_are_no_instants(name: str) -> None:
-    assert naming_v1.parse(name) is None
+    assert len(timeline_of([name])) == 0
 
 
 @pytest.mark.parametrize("time", ["", "../1", "1/2", "12 "])
 def test_malformed_times_make_no_name(time: str) -> None:
     with pytest.raises(TimelineError, match="no timeline file name"):
-        naming_v1.file_name(time, "commit", State.COMPLETED)
+        legacy_name(time, "commit", State.COMPLETED)
 
 
 def test_only_the_highest_state_counts() -> None:
@@ -86,8 +84,3 @@ def test_an_unknown_completed_name_counts_only_beside_its_pending_file() -> None
     assert len(timeline_of([f"{T}.tmp", f"{T}.bak"])) == 0
     (instant,) = timeline_of([f"{T}.newthing", f"{T}.newthing.requested"])
     assert instant == Instant(T, "newthing", State.COMPLETED)
-
-
-def test_an_unknown_layout_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedVersionError, match="layout 3"):
-        naming_for(3)

@@ -7,16 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import TimelineError
-from hudi_core.timeline import naming_v2
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import naming_for, timeline_of
 
 T = "20261120214905004"
 C = "20261120214907001"
 
-
-def _unknown(name: str) -> str | None:
-    return None
+file_name = naming_for(2).file_name
 
 
 @given(
@@ -27,17 +24,16 @@ def _unknown(name: str) -> str | None:
 def test_names_and_instants_are_one_to_one(time: str, completion: str, action: str) -> None:
     if not time.isascii() or not completion.isascii():
         with pytest.raises(TimelineError):
-            naming_v2.file_name(time, action, State.COMPLETED, completion)
+            file_name(time, action, State.COMPLETED, completion)
         return
     for state in State:
         if action == Action.SAVEPOINT and state is State.REQUESTED:
             continue
-        name = naming_v2.file_name(time, action, state, completion)
-        parsed = naming_v2.parse(name, _unknown)
-        assert parsed is not None
+        name = file_name(time, action, state, completion)
+        (parsed,) = timeline_of([name], 2)
         assert (parsed.requested_time, parsed.state) == (time, state)
         assert parsed.completion_time == (completion if state is State.COMPLETED else None)
-        again = naming_v2.file_name(parsed.requested_time, parsed.action, state, parsed.completion_time)
+        again = file_name(parsed.requested_time, parsed.action, state, parsed.completion_time)
         assert again == name
 
 
@@ -45,15 +41,13 @@ def test_names_and_instants_are_one_to_one(time: str, completion: str, action: s
     ("name", "action", "state"),
     [
         (f"{T}_{C}.commit", "commit", State.COMPLETED),
-        (f"{T}_{C}.newthing", "newthing", State.COMPLETED),
         (f"{T}.clustering.requested", "clustering", State.REQUESTED),
         (f"{T}.inflight", "commit", State.INFLIGHT),
         (f"{T}.newthing.inflight", "newthing", State.INFLIGHT),
     ],
 )
 def test_names(name: str, action: str, state: State) -> None:
-    parsed = naming_v2.parse(name, _unknown)
-    assert parsed == Instant(T, action, state, C if state is State.COMPLETED else None)
+    assert list(timeline_of([name], 2)) == [Instant(T, action, state, C if state is State.COMPLETED else None)]
 
 
 FOREIGN = [
@@ -80,21 +74,26 @@ FOREIGN = [
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_other_files_are_not_the_timelines(name: str) -> None:
-    assert naming_v2.parse(name, _unknown) is None
     assert len(timeline_of([name], 2)) == 0
+
+
+@pytest.mark.parametrize("action", ["requested", "inflight", "Commit", "a.b", ""])
+def test_a_completed_name_needs_an_action(action: str) -> None:
+    with pytest.raises(TimelineError, match="completed instant"):
+        file_name(T, action, State.COMPLETED, C)
 
 
 @pytest.mark.parametrize("completion", [None, "", "x", "1" * 41])
 def test_a_completed_name_needs_a_completion_time(completion: str | None) -> None:
     with pytest.raises(TimelineError, match="completed instant"):
-        naming_v2.file_name(T, "commit", State.COMPLETED, completion)
+        file_name(T, "commit", State.COMPLETED, completion)
 
 
 def test_clustering_completes_as_replacecommit() -> None:
     names = [f"{T}.clustering.requested", f"{T}.clustering.inflight", f"{T}_{C}.replacecommit"]
     (instant,) = timeline_of(names, 2)
     assert (instant.action, instant.pending_action, instant.completion_time) == ("replacecommit", "clustering", C)
-    assert naming_v2.file_name(T, "clustering", State.COMPLETED, C) == names[2]
+    assert file_name(T, "clustering", State.COMPLETED, C) == names[2]
 
 
 def test_of_two_completions_the_first_counts() -> None:

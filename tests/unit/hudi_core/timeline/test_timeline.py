@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import TimelineError
 from hudi_core.timeline.instant import Instant, State, completed_action
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 
 NAMES = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
+from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.own_writes import PROCESS_KEY, process_of, with_own_writes
 from hudi_core.transaction.owner import Owner

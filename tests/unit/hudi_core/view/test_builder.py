@@ -5,7 +5,7 @@ import pytest
 from hudi_core.errors import UnsupportedError
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.slicing import slicing_for

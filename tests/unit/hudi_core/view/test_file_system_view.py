@@ -19,7 +19,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, enc
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view import file_system_view
 from hudi_core.view.builder import build_file_groups

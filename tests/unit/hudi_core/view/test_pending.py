@@ -6,7 +6,7 @@ from hudi_core.errors import FormatError, TimelineError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.view.pending import PendingWork
 from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations, compaction_plan

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup

@@ -53,7 +53,7 @@ from hudi_core.services.metadata.validate.true_ranges import VALUE, IndexedOpera
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.schema_history import renamed_columns
+from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.pending import PendingWork

@@ -39,7 +39,7 @@ from hudi_core.services.metadata.validate.check import (
 from hudi_core.services.metadata.validate.files import FilesCheck, deletions_at_work
 from hudi_core.services.metadata.validate.registry import Subject, partition_checks
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.schema_history import sources_at
+from hudi_core.timeline.schemas import sources_at
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import walk_partitions

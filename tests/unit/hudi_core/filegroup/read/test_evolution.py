@@ -9,7 +9,7 @@ from hudi_core.codec.avro.arrow import arrow_schema, decode_records
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names
-from hudi_core.timeline.internal_schema import ColumnSource
+from hudi_core.timeline.schemas import ColumnSource
 from tests.support.avro_data import encode_datum
 
 X = (ColumnSource("x2", "x"), ColumnSource("y", None))

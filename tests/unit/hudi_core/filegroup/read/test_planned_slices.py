@@ -12,7 +12,7 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.write_stats import WriteStat
-from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.naming import timeline_of
 from tests.support.listed_names import F, base, log
 from tests.support.log_files import data, rollback
 from tests.support.memory_storage import MemoryStorage

@@ -15,7 +15,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_timelines import load_table
 from tests.support.memory_storage import MemoryStorage

@@ -42,8 +42,7 @@ from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.internal_schema import parse_schema_history
-from hudi_core.timeline.schema_history import SchemaHistory
+from hudi_core.timeline.schemas import SchemaHistory, parse_schema_history
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase

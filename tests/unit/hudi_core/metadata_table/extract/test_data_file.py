@@ -20,7 +20,7 @@ from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, file
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Expression, FileStatistics
 from hudi_core.metadata_table.records.range_merge import is_unknown
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.internal_schema import ColumnSource
+from hudi_core.timeline.schemas import ColumnSource
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum
 from tests.support.memory_storage import MemoryStorage

@@ -11,7 +11,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.instants import is_metadata_suffix
 from hudi_core.metadata_table.read.log_blocks import rolled_back_by, valid_instants
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.container import encode_datum
+from hudi_core.timeline.actions.content import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

@@ -23,7 +23,7 @@ from hudi_core.metadata_table.records.files import (
     rollback_records,
 )
 from hudi_core.timeline.actions.commit import decode_commit
-from hudi_core.timeline.actions.container import decode_any
+from hudi_core.timeline.actions.content import decode_any
 from hudi_core.timeline.actions.write_stats import WriteStat
 from tests.support.golden_data import golden_cases
 from tests.support.hfiles import golden_members, log_hfiles

@@ -22,7 +22,7 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.records.files import live_entries
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.actions.container import encode_datum
+from hudi_core.timeline.actions.content import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase

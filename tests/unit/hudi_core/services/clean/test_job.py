@@ -167,7 +167,7 @@ def test_an_empty_plan_is_taken_off_the_timeline(folder: str, golden: Golden) ->
 
 def rewrite_plan(table: Path, instant: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Changes the plan on the timeline, keeping its own schema."""
-    from hudi_core.timeline.actions.container import decode_datum, encode_datum
+    from hudi_core.timeline.actions.content import decode_datum, encode_datum
 
     path = table / context_of(table).active.path(instant, Action.CLEAN, State.REQUESTED)
     raw = decode_datum(path.read_bytes(), path=path.name)

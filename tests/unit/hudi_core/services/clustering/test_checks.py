@@ -23,7 +23,7 @@ from hudi_core.services.clustering.checks import (
     target_bytes,
 )
 from hudi_core.services.clustering.sort_order import SortOrder
-from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS

@@ -19,7 +19,7 @@ from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, form_of, join_slices
 from hudi_core.services.new_file_groups import FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.running_attempts import let_run

@@ -23,13 +23,13 @@ from hudi_core.errors import (
 )
 from hudi_core.services.clustering import job
 from hudi_core.services.clustering.planner import ClusteringService
-from hudi_core.timeline.actions.clustering import (
+from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
     encode_clustering_plan,
 )
-from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice

@@ -25,7 +25,7 @@ from hudi_core.services.context import RUN_KEY, TableContext
 from hudi_core.services.service import Scheduled
 from hudi_core.services.verbs import perform
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.container import decode_datum
+from hudi_core.timeline.actions.content import decode_datum
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.transaction.owner import Owner

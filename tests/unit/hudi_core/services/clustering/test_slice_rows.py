@@ -19,7 +19,7 @@ from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, open_slice
 from hudi_core.services.context import TableContext
 from hudi_core.services.new_file_groups import NewFiles
-from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase

@@ -16,7 +16,7 @@ from hudi_core.services.clustering.copied_groups import Clustered
 from hudi_core.services.clustering.slice_rows import SliceCount
 from hudi_core.services.clustering.units import Group, Work, groups_of, prove
 from hudi_core.services.new_file_groups import NewFile
-from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.timeline.actions.write_stats import WriteStat
 
 INSTANT = "20260101000000000"

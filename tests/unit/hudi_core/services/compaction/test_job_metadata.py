@@ -41,7 +41,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.schema_history import renamed_columns
+from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.transaction.owner import Owner
 from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_compactions import base_files, compact, context_of, footer_of

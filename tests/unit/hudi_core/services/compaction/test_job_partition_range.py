@@ -22,7 +22,7 @@ from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_compactions import compact
 from tests.support.golden_data import GoldenCase

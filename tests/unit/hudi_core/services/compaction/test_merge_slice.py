@@ -30,7 +30,7 @@ from hudi_core.services.compaction.merge_slice import CompactedSlice, Compaction
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.write_stats import stat_to_json
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.schemas import schema_of
 from tests.support.golden_data import GoldenCase
 from tests.support.log_files import deletes
 from tests.support.running_attempts import let_run

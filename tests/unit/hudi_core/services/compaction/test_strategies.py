@@ -11,8 +11,7 @@ import pytest
 from hudi_core.config.services.compaction_config import CompactionConfig, Strategy
 from hudi_core.errors import ConfigError
 from hudi_core.services.compaction.strategies import Strategies
-from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.actions.slice_metrics import slice_metrics
+from hudi_core.timeline.actions.compaction import CompactionOperation, slice_metrics
 
 MIB = 1 << 20
 TODAY = date(2026, 3, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
+from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.own_writes import process_of
 from hudi_core.transaction.owner import Owner

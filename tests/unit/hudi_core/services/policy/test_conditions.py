@@ -17,7 +17,7 @@ from hudi_core.services.policy.conditions import always_planned, answer, file_si
 from hudi_core.services.runner import plan_due
 from hudi_core.services.service import InstantService, service_of
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
+from hudi_core.timeline.actions.compaction import LOG_BYTES
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant, zone_of
 from tests.support.changed_tables import QUICK_CLOCK, an_owner, open_context

@@ -13,7 +13,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.services.rollback.planner import RollbackService, request_rollback
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.container import decode_datum, encode_datum
+from hudi_core.timeline.actions.content import decode_datum, encode_datum
 from hudi_core.timeline.actions.rollback import is_engine_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, leftovers, open_context

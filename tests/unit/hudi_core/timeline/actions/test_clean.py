@@ -20,7 +20,7 @@ from hudi_core.timeline.actions.clean import (
     encode_clean_metadata,
     encode_clean_plan,
 )
-from hudi_core.timeline.actions.container import decode_datum, load_schema
+from hudi_core.timeline.actions.content import decode_datum, load_schema
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from tests.support.golden_timelines import VERSIONS, every_table, load_timelines
 

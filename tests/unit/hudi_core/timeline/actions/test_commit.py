@@ -22,12 +22,11 @@ from hudi_core.timeline.actions.commit import (
     encode_commit_avro,
     replaced_file_groups,
 )
-from hudi_core.timeline.actions.container import decode_any
-from hudi_core.timeline.actions.pretty_json import dump
+from hudi_core.timeline.actions.content import decode_any, dump
 from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.naming import timeline_of
+from hudi_core.timeline.schemas import schema_of
 from tests.support.golden_timelines import load_table, timelines_of
 from tests.support.memory_storage import MemoryStorage
 

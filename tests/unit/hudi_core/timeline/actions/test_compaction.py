@@ -17,7 +17,7 @@ from hudi_core.timeline.actions.compaction import (
     decode_compaction_plan,
     encode_compaction_plan,
 )
-from hudi_core.timeline.actions.container import decode_datum, encode_datum, load_schema
+from hudi_core.timeline.actions.content import decode_datum, encode_datum, load_schema
 from tests.support.golden_timelines import load_table
 
 PATH = ".hoodie/20261120214905004.compaction.requested"

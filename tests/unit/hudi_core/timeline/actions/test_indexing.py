@@ -4,7 +4,7 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from hudi_core.timeline.actions.container import load_schema
+from hudi_core.timeline.actions.content import load_schema
 from hudi_core.timeline.actions.indexing import (
     IndexedPartition,
     decode_index_plan,

@@ -15,13 +15,15 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.timeline.actions.container import decode_datum, encode_datum, load_schema
+from hudi_core.timeline.actions.content import decode_datum, encode_datum, load_schema
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,
     RestoreMetadata,
     decode_restore_plan,
+    decode_savepoint,
     encode_restore_metadata,
     encode_restore_plan,
+    encode_savepoint,
 )
 from hudi_core.timeline.actions.rollback import (
     decode_rollback_metadata,
@@ -29,7 +31,6 @@ from hudi_core.timeline.actions.rollback import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from hudi_core.timeline.actions.savepoint import decode_savepoint, encode_savepoint
 from tests.support.golden_data import golden_root
 
 FOLDERS = ["6", "6-by-1.2.0", "8", "8-by-1.2.0", "9"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.timeline.actions.container import decode_datum
+from hudi_core.timeline.actions.content import decode_datum
 from hudi_core.timeline.actions.rollback import (
     RollbackMetadata,
     RollbackPartition,

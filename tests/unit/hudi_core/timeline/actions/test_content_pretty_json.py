@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.actions.pretty_json import load_object, member
+from hudi_core.timeline.actions.content import load_object
+from hudi_core.timeline.actions.fields import member
 
 
 def test_an_object() -> None:

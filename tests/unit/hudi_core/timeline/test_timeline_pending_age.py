@@ -7,8 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_age import LONG_AGO, age_shown, pending_longer_than, seconds_since
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.timeline import LONG_AGO, Timeline, age_shown, pending_longer_than, seconds_since
 from tests.support.process_zone import in_zone
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline import stable_read
+from hudi_core.timeline.actions import content
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.content import YOUNG_SECONDS
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.stable_read import YOUNG_SECONDS
 from tests.support.golden_timelines import Layout1
 
 T = "20261120214905004"
@@ -49,7 +49,7 @@ def damage_is_read_at_once() -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that reading has waited, without waiting."""
     found: list[float] = []
-    monkeypatch.setattr(stable_read.time, "sleep", found.append)
+    monkeypatch.setattr(content.time, "sleep", found.append)
     return found
 
 
@@ -77,7 +77,7 @@ def test_what_a_dead_writer_left_is_returned_as_it_is(size: int, tmp_path: Path,
     left = encode_commit(COMMIT)[:size]
     path.write_bytes(left)
     assert active.read_details(COMPLETED) == left
-    assert pauses == list(stable_read.PAUSES_SECONDS)
+    assert pauses == list(content.PAUSES_SECONDS)
     pauses.clear()
     os.utime(path, (time.time() - YOUNG_SECONDS - 1,) * 2)
     assert active.read_details(COMPLETED) == left
@@ -89,7 +89,7 @@ def test_a_plan_that_stays_cut_short_is_damaged(tmp_path: Path, pauses: list[flo
     path.write_bytes(encode_compaction_plan(PLAN)[:-1])
     with pytest.raises(CorruptFileError, match=r"compaction\.requested"):
         active.read_plan(T)
-    assert pauses == list(stable_read.PAUSES_SECONDS)
+    assert pauses == list(content.PAUSES_SECONDS)
 
 
 @pytest.mark.parametrize("action", READS)

@@ -12,7 +12,9 @@ import pytest
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.names import FileGroupId
-from hudi_core.timeline.actions.clustering import (
+from hudi_core.timeline.actions.commit import decode_commit
+from hudi_core.timeline.actions.content import decode_datum, encode_datum
+from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
@@ -20,8 +22,6 @@ from hudi_core.timeline.actions.clustering import (
     encode_clustering_plan,
     encode_inflight_clustering,
 )
-from hudi_core.timeline.actions.commit import decode_commit
-from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan, read_clustering_plans

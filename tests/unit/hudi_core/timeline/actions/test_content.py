@@ -6,7 +6,7 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.actions.container import decode_any, decode_datum, decode_record, encode_datum, load_schema
+from hudi_core.timeline.actions.content import decode_any, decode_datum, decode_record, encode_datum, load_schema
 
 PLAN = {
     "operations": [],

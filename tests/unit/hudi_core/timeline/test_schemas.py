@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.timeline.internal_schema import (
+from hudi_core.timeline.naming import timeline_of
+from hudi_core.timeline.schemas import (
     ColumnSource,
     InternalField,
     InternalSchema,
+    SchemaHistory,
     column_sources,
+    internal_schema_history,
     parse_schema_history,
+    sources_at,
 )
-from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.schema_history import SchemaHistory, internal_schema_history, sources_at
 from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ".hoodie/.schema"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.internal_schema import ColumnSource, column_sources, parse_schema_history
+from hudi_core.timeline.schemas import ColumnSource, column_sources, parse_schema_history
 
 
 def field(number: int, name: str, kind: Any = "INT") -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.commit import Operation
-from hudi_core.timeline.actions.container import decode_any
-from hudi_core.timeline.actions.overwrite import (
+from hudi_core.timeline.actions.content import decode_any
+from hudi_core.timeline.actions.replacecommit import (
     TOKEN_KEY,
+    decode_clustering_plan,
     encode_inflight_overwrite,
     encode_requested_overwrite,
     requested_extra,

@@ -1,9 +1,9 @@
-"""The clustering plan: which file groups a clustering will replace (HoodieClusteringPlan).
+"""Pending files of clusterings and of overwrites (insert_overwrite, insert_overwrite_table, delete_partition).
 
-The requested file is a HoodieRequestedReplaceMetadata. In layout 1 a clustering shares the action `replacecommit` with
-overwrites, and only the requested file shows which of the two it is. In layout 2 its action is `clustering`. A plan
-holds absolute paths of its writer; only a path's file name counts, and it must belong to the slice's file group in a
-partition of this table.
+The requested file is a HoodieRequestedReplaceMetadata, that of a clustering with its plan (HoodieClusteringPlan). In
+layout 1 both have the action `replacecommit`, and only the requested file shows which of the two it is; in layout 2 the
+action of a clustering is `clustering`. A plan holds absolute paths of its writer; only a path's file name counts, and
+it must belong to the slice's file group in a partition of this table. The inflight file is a HoodieCommitMetadata.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
 from hudi_core.timeline.actions.compaction import MISSING_FIELD, MISSING_PARTITIONS
-from hudi_core.timeline.actions.container import decode_record, encode_datum
-from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, parsed, records, text, text_map, texts
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.content import decode_record, encode_datum
+from hudi_core.timeline.actions.fields import member, name_in_partition, numbers, parsed, records, text, text_map, texts
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 _VERSION: Final = 1
+TOKEN_KEY: Final = "airflow_hudi.token"
+"""The extra-metadata key, in the requested and the completed file of an overwrite, of the token by which whoever
+requests the work again identifies it.
+"""
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice: plain names of files in `partition`; a slice may consist of log files only.
-
-    `log_files` are in the plan's order, which in Hudi's plans is the scan order reversed, with change-data logs.
+    """One file slice: plain names of files in `partition`; a slice may consist of log files only. `log_files` are in
+    the plan's order, which in Hudi's plans is the scan order reversed, with change-data logs.
     """
 
     partition: str
@@ -65,9 +67,8 @@ class ClusteringGroup:
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
     """What a clustering replaces, and by what. `strategy_class` is the execution strategy that its planner had in mind,
-    `strategy_params` what it tells that one: sort columns, layout, bytes of a file.
-
-    `preserves_metadata`: rows keep their commit times and sequence numbers. `missing_partitions` as in CompactionPlan.
+    `strategy_params` what it tells that one: sort columns, layout, bytes of a file. `preserves_metadata`: rows keep
+    their commit times and sequence numbers. `missing_partitions` as in CompactionPlan.
     """
 
     groups: tuple[ClusteringGroup, ...]
@@ -88,10 +89,9 @@ class ClusteringPlan:
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
-    """Decodes the requested file of a replacecommit or clustering; None for that of an overwrite.
-
-    Raises CorruptFileError when the bytes are no such file, FormatError when a slice names a file that cannot belong to
-    it; both name `path`.
+    """Decodes the requested file of a replacecommit or clustering; None for that of an overwrite. Raises
+    CorruptFileError when the bytes are no such file, FormatError when a slice names a file that cannot belong to it;
+    both name `path`.
     """
     if not data:
         return None  # an overwrite may be requested with an empty file
@@ -158,32 +158,33 @@ def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) 
         "version": _VERSION,
         "preserveHoodieMetadata": plan.preserves_metadata,
     }
-    if plan.missing_partitions is None:
-        return encode_datum(_SCHEMA, _requested(clustering))
-    clustering[MISSING_PARTITIONS] = list(plan.missing_partitions)
-    return encode_datum(_SCHEMA, _requested(clustering), later_fields=[MISSING_FIELD], later_in="clusteringPlan")
+    if plan.missing_partitions is not None:
+        clustering[MISSING_PARTITIONS] = list(plan.missing_partitions)
+    requested = {
+        "operationType": Operation.CLUSTER,
+        "clusteringPlan": clustering,
+        "extraMetadata": {},
+        "version": _VERSION,
+    }
+    return _encoded(requested, of_hudi_1=plan.missing_partitions is not None)
+
+
+def _encoded(requested: dict[str, Any], *, of_hudi_1: bool) -> bytes:
+    return encode_datum(
+        _SCHEMA, requested, later_fields=[MISSING_FIELD] if of_hudi_1 else (), later_in="clusteringPlan"
+    )
 
 
 def encode_inflight_clustering(plan: ClusteringPlan, *, layout: int) -> bytes:
-    """The inflight file: the file groups that will be replaced.
-
-    In Hudi it is empty, and a writer of 0.15 or 1.0 that checks for conflicts sees none in an inflight clustering
-    (MetadataConversionUtils.createMetaWrapper reads this file, not the plan).
+    """The inflight file: the file groups that will be replaced. In Hudi it is empty, and a writer of 0.15 or 1.0 that
+    checks for conflicts sees none in an inflight clustering (MetadataConversionUtils.createMetaWrapper reads this file,
+    not the plan).
     """
     profile: dict[str, list[WriteStat]] = {}
     for item in plan.slices:
         prev = NULL_COMMIT if item.base_file is None else parse_base_file(item.base_file).instant
         profile.setdefault(item.partition, []).append(to_come(item.file_id, prev))
     return encode_inflight(Operation.CLUSTER, profile, layout=layout)
-
-
-def _requested(clustering: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "operationType": Operation.CLUSTER,
-        "clusteringPlan": clustering,
-        "extraMetadata": {},
-        "version": _VERSION,
-    }
 
 
 def _group_to_avro(group: ClusteringGroup, address: Callable[[str], str]) -> dict[str, Any]:
@@ -197,14 +198,42 @@ def _group_to_avro(group: ClusteringGroup, address: Callable[[str], str]) -> dic
 
 
 def _slice_to_avro(item: ClusteringSlice, address: Callable[[str], str]) -> dict[str, Any]:
-    def of(name: str) -> str:
-        return address(join(item.partition, name))
-
     return {
-        "dataFilePath": "" if item.base_file is None else of(item.base_file),
-        "deltaFilePaths": [of(name) for name in item.log_files],
+        "dataFilePath": "" if item.base_file is None else address(join(item.partition, item.base_file)),
+        "deltaFilePaths": [address(join(item.partition, name)) for name in item.log_files],
         "fileId": item.file_id,
         "partitionPath": item.partition,
         "bootstrapFilePath": "",
         "version": _VERSION,
     }
+
+
+def encode_requested_overwrite(
+    operation: str, *, token: str | None, layout: int, names_deletes: bool, process: Mapping[str, str] | None = None
+) -> bytes:
+    """The requested file: all null, in the schema of Hudi 0.15 (layout 1) or of 1.x; with `names_deletes` that of a
+    delete_partition has its name, as of Hudi 1.2. A token, and the `process` (transaction.own_writes), no Hudi writes.
+    """
+    named = names_deletes and operation == Operation.DELETE_PARTITION
+    extra = {**({} if token is None else {TOKEN_KEY: token}), **(process or {})}
+    requested = {
+        "operationType": operation if named else None,
+        "clusteringPlan": None,
+        "extraMetadata": extra if extra or named else None,
+        "version": _VERSION if named else None,
+    }
+    return _encoded(requested, of_hudi_1=layout == 2)
+
+
+def encode_inflight_overwrite(operation: str, rows: Mapping[str, int], *, layout: int) -> bytes:
+    """The inflight file: how many `rows` will go to each partition."""
+    profile = {partition: (to_come(inserts=count),) for partition, count in rows.items()}
+    return encode_inflight(operation, profile, layout=layout)
+
+
+def requested_extra(data: bytes, *, path: str) -> Mapping[str, str]:
+    """The extra metadata of a requested replacecommit. Raises CorruptFileError naming `path`."""
+    if not data:
+        return {}
+    raw = decode_record(data, "operationType", "requested replacecommit", path=path)
+    return text_map(raw, "extraMetadata", path=path)

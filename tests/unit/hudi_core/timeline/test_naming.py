@@ -4,7 +4,7 @@ import pytest
 
 from hudi_core.errors import UnsupportedVersionError
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.layout import completion_by_file, naming_for, timeline_of
+from hudi_core.timeline.naming import naming_for, timeline_of
 
 
 @pytest.mark.parametrize(
@@ -32,4 +32,3 @@ def test_a_file_that_an_upgrade_left_completed_when_it_was_written() -> None:
     first, second = timeline_of(names, 2, at, "UTC")
     assert (first.is_legacy, first.completion_time) == (True, "20260102000000500")
     assert (second.is_legacy, second.completion_time) == (False, "20260103000001000")
-    assert completion_by_file(at.get, "UTC")("absent") is None

@@ -8,8 +8,8 @@ import pytest
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Instant, State
-from hudi_core.timeline.layout import timeline_of
-from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.naming import timeline_of
+from hudi_core.timeline.schemas import schema_of
 from hudi_core.timeline.timeline import Timeline
 
 

@@ -1,0 +1,152 @@
+"""The content of timeline files: plans and the metadata of actions are Avro object containers of one datum, metadata of
+commits is JSON to table version 6. fields.py reads their members.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from hudi_core.codec.avro.container import is_container, is_whole, read_container, write_container
+from hudi_core.errors import CorruptFileError
+from hudi_core.storage.base import Storage
+from hudi_core.storage.one_look import is_small, once
+from hudi_core.timeline.actions.fields import DAMAGED
+
+YOUNG_SECONDS: Final = 10.0
+"""Seconds after its last change for which a truncated file may still be written; later its writer is dead."""
+PAUSES_SECONDS: Final[Sequence[float]] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+"""How long to wait before each further look: 1.3 s in all."""
+
+
+def read_stable(storage: Storage, path: str) -> bytes:
+    """The content of a file that another process may be writing; a truncated and recent one is read again until its
+    writer has finished. One that is still truncated then is returned as it is. Raises StorageNotFoundError.
+
+    Hudi creates a file of the timeline atomically where the storage does (object stores) or by a rename (HDFS). On a
+    plain file system it creates the file and then writes it (HoodieStorage.createImmutableFileInPath,
+    needCreateTempFile): for a moment the file is empty, or has only the first of its buffers of 4.5 KiB. A plan then
+    looks damaged, and a completed commit like one that wrote nothing.
+    """
+
+    def read() -> bytes:
+        data = storage.read(path)
+        for pause in PAUSES_SECONDS:
+            if not looks_cut_short(data) or abs(time.time() - storage.stat(path).modified) > YOUNG_SECONDS:
+                break
+            time.sleep(pause)
+            data = storage.read(path)
+        return data
+
+    return once(storage, path, read, lambda data: is_small(data) and not looks_cut_short(data))
+
+
+def looks_cut_short(data: bytes) -> bool:
+    """Whether the bytes are no whole Avro container and no JSON object; braces in its texts come in pairs."""
+    if is_container(data):
+        return not is_whole(data)
+    text = data.rstrip()
+    return not (text.startswith(b"{") and text.endswith(b"}") and text.count(b"{") == text.count(b"}"))
+
+
+@cache
+def load_schema(name: str) -> dict[str, Any]:
+    """The Avro schema of a record that Hudi 0.15 writes, by its short name; also from the job's zip."""
+    schema: dict[str, Any] = json.loads((files("hudi_core.timeline") / "avsc" / f"{name}.avsc").read_bytes())
+    return schema
+
+
+def decode_any(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Any timeline file as a plain dictionary: Avro container, JSON object, or empty ({}); not its members `without`.
+    Raises CorruptFileError.
+    """
+    if not data:
+        return {}
+    if is_container(data):
+        return decode_datum(data, path=path, without=without)
+    return {name: value for name, value in load_object(data, path=path).items() if name not in without}
+
+
+def decode_record(data: bytes, name: str, what: str, *, path: str) -> dict[str, Any]:
+    """As decode_datum; raises CorruptFileError also for a record without the field `name`, which is no `what`."""
+    raw = decode_datum(data, path=path)
+    if name not in raw:
+        raise CorruptFileError(f"the Avro record is no {what}", path=path)
+    return raw
+
+
+def decode_datum(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The one record of a container. Raises CorruptFileError naming `path` when there is not exactly one."""
+    _, records = read_container(data, path=path, without=without)
+    if len(records) != 1 or not isinstance(records[0], dict):
+        raise CorruptFileError(f"holds {len(records)} Avro records where one is due", path=path)
+    return records[0]
+
+
+def encode_datum(
+    schema_name: str,
+    datum: dict[str, Any],
+    *,
+    metadata: Mapping[str, bytes] | None = None,
+    later_fields: Sequence[dict[str, Any]] = (),
+    later_in: str | None = None,
+) -> bytes:
+    """A container of one record in the schema that Hudi 0.15 writes, and `later_fields`, which later releases added to
+    it, or to the record that its field `later_in` holds; `metadata` goes into the header.
+    """
+    return write_container(_with_fields(load_schema(schema_name), later_fields, later_in), [datum], metadata)
+
+
+def _with_fields(schema: dict[str, Any], later: Sequence[dict[str, Any]], within: str | None) -> dict[str, Any]:
+    if not later:
+        return schema
+    if within is None:
+        return {**schema, "fields": [*schema["fields"], *later]}
+    fields = []
+    for field in schema["fields"]:
+        kinds = field["type"]
+        if field["name"] == within:
+            kinds = [_with_fields(kind, later, None) if isinstance(kind, dict) else kind for kind in kinds]
+        fields.append({**field, "type": kinds})
+    return {**schema, "fields": fields}
+
+
+def dump(value: Any) -> bytes:
+    """The UTF-8 text of a JSON value as Jackson's default pretty printer has it, and so commit files of version 6: two
+    spaces per level, `"key" : value`, `[ a, b ]` on one line.
+    """
+    return _render(value, 0).encode()
+
+
+def _render(value: Any, depth: int) -> str:
+    if isinstance(value, dict):
+        if not value:
+            return "{ }"
+        pad = "  " * (depth + 1)
+        members = (
+            f"{pad}{json.dumps(str(key), ensure_ascii=False)} : {_render(item, depth + 1)}"
+            for key, item in value.items()
+        )
+        return "{\n" + ",\n".join(members) + "\n" + "  " * depth + "}"
+    if isinstance(value, list | tuple):
+        return "[ " + ", ".join(_render(item, depth) for item in value) + " ]" if value else "[ ]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")  # as Jackson says, which refuses what Python reads
+
+
+def load_object(data: bytes, *, path: str) -> dict[str, Any]:
+    """Parses a JSON object; raises CorruptFileError naming `path` for anything else."""
+    try:
+        value = json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"not valid JSON: {error}", path=path, remedy=DAMAGED) from error
+    if not isinstance(value, dict):
+        raise CorruptFileError("not a JSON object", path=path, remedy=DAMAGED)
+    return value
