@@ -19,7 +19,7 @@ from hudi_core.engine.protocol import Consume, Produce, UnitTask, in_units
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_core.request.outcome import error_from_json
-from hudi_core.services.overwrite.source_types import check_names
+from hudi_core.services.overwrite.source_schema import check_names
 from hudi_spark.arrow_batches import rows_per_batch
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate

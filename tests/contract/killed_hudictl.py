@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 import hudi_core.table
-from hudi_core.services.clean import units as clean_execute
+from hudi_core.services.clean import job as clean_execute
 from hudi_core.services.compaction import merge_slice as compaction_execute
 from hudi_core.storage.arrow_store import open_data_storage, open_deleting_storage
 from hudi_core.storage.base import Storage

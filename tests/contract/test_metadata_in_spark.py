@@ -22,9 +22,9 @@ from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.metadata_table.write.prepare import Prepared
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
-from hudi_core.services import rewrite
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.metadata.maintain import create_metadata
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import StorageError
-from hudi_core.services.clean import units as execute
+from hudi_core.services.clean import job as execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.services.clean import units as clean_execute
+from hudi_core.services.clean import job as clean_execute
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.storage.local import LocalStorage

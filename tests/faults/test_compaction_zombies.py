@@ -18,7 +18,7 @@ from tests.support.changed_tables import data_files, listed
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
-from tests.unit.hudi_core.services.test_concurrency import Table, expire
+from tests.unit.hudi_core.services.rewriting.test_other_writers_conflicts import Table, expire
 
 Golden = Callable[[str, str], GoldenCase]
 CASE = "mor_compaction_requested"

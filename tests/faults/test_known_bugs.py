@@ -24,11 +24,11 @@ from hudi_core.history import archiving
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
 from hudi_core.services import context as service_context
-from hudi_core.services import rewrite
-from hudi_core.services.clean import checks as guard
-from hudi_core.services.clean import slices_to_delete as policies
+from hudi_core.services.clean import kept_files as guard
+from hudi_core.services.clean import retention as policies
 from hudi_core.services.context import TableContext
 from hudi_core.services.repair.takeover import takeover
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.services.rollback import checks as rollback_checks
 from hudi_core.services.rollback import failed_attempt as attempt
 from hudi_core.services.rollback.units import RollbackExecution
@@ -54,8 +54,8 @@ from tests.support.golden_data import GoldenCase, open_case
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
 from tests.unit.hudi_core.services.archive import test_listing as test_orphans
-from tests.unit.hudi_core.services.clean import test_checks as test_guard
-from tests.unit.hudi_core.services.clean import test_slices_to_delete as test_policies
+from tests.unit.hudi_core.services.clean import test_kept_files_checks as test_guard
+from tests.unit.hudi_core.services.clean import test_retention_slices as test_policies
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 from tests.unit.hudi_core.services.compaction import test_job as test_run
 from tests.unit.hudi_core.services.compaction.test_job import HookedEngine, compact, pending_instant

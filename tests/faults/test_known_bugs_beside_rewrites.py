@@ -15,8 +15,8 @@ import pytest
 
 from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.filegroup.read.planned_slices import PlanCheck
-from hudi_core.services import rewrite
 from hudi_core.services.clustering import job as clustering_job
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.timeline.actions.replacecommit import (
     ClusteringGroup,
     ClusteringPlan,

@@ -28,7 +28,7 @@ from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import parse_log_file
 from hudi_core.request.requests import RunRequest
-from hudi_core.services.clustering.clustered_alike import ClusteredAlike
+from hudi_core.services.clustering.strategies import ClusteredAlike
 from hudi_core.services.overwrite import count, job, plan, verb
 from hudi_core.services.verbs import perform
 from hudi_core.storage.base import Storage

@@ -16,14 +16,14 @@ from hudi_core.filegroup.write import markers
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.model.names import parse_data_file
-from hudi_core.services import new_file_groups
 from hudi_core.services.compaction import merge_slice
 from hudi_core.services.log_compaction import merge_logs
+from hudi_core.services.rewriting import new_file_groups
 from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, files, finished
 from tests.faults.test_stalled_owners import expire
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
-from tests.unit.hudi_core.services.test_concurrency import Table
+from tests.unit.hudi_core.services.rewriting.test_other_writers_conflicts import Table
 
 Golden = Callable[[str, str], GoldenCase]
 Hook = Callable[[TaskAttempt], None]

@@ -20,7 +20,7 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import WriteToken
-from hudi_core.services.rewrite import RewriteJob
+from hudi_core.services.rewriting.job import RewriteJob
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.faults.test_races_of_rewrites import PLANNED, VERSIONS, WORKS, files, finished
 from tests.support.golden_data import GoldenCase
@@ -28,7 +28,7 @@ from tests.support.metadata_records import Table as MetadataTable
 from tests.support.metadata_records import comparable
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import filters
-from tests.unit.hudi_core.services.test_concurrency import Table
+from tests.unit.hudi_core.services.rewriting.test_other_writers_conflicts import Table
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.rewriting.sort_order import SortOrder
 from tests.support.golden_clusterings import (
     LAYOUT,
     SORT_COLUMNS,

@@ -14,7 +14,7 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import TaskAttempt, UnitTask
-from hudi_core.services.clean import units as execute
+from hudi_core.services.clean import job as execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo

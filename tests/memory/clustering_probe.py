@@ -13,11 +13,11 @@ import polars
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.serializer import from_text
-from hudi_core.services.clustering.slice_rows import ClusteringTarget
-from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.clustering.units import Group, Work
 from hudi_core.services.compaction.merge_slice import CompactionUnit
-from hudi_core.services.new_file_groups import NewFiles
+from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.rewriting.slice_rows import ClusteringTarget
+from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from tests.support.peak_memory import measured
 

@@ -13,7 +13,7 @@ import pytest
 from hudi_core.metadata_table.partitions import row_exchange
 from hudi_core.metadata_table.write import prepare, staged_logs
 from hudi_core.metadata_table.write.staged_logs import STAGING
-from hudi_core.services import rewrite
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
-from hudi_core.services.clean import units as clean_execute
+from hudi_core.services.clean import job as clean_execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.services.repair.takeover import takeover

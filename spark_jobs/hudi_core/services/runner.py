@@ -21,8 +21,8 @@ from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.policy.conditions import always_planned, answer
+from hudi_core.services.rewriting.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.storage.one_look import look_again, no_look, one_look
 from hudi_core.timeline.instant import State

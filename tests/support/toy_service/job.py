@@ -15,7 +15,7 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileSt
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.job import compaction_metadata
-from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan

@@ -1,7 +1,7 @@
 """Markers: an empty file per data file, written before it, so that a rollback finds the files of a dead writer.
 
-The run that completes or rolls back the instant deletes them, last of all (services/rewrite.py, rollback/job.py). As
-DirectWriteMarkers.
+The run that completes or rolls back the instant deletes them, last of all (services/rewriting/job.py, rollback/job.py).
+As DirectWriteMarkers.
 """
 
 from __future__ import annotations

@@ -1,20 +1,30 @@
-"""Clean: the files that the plan names are deleted."""
+"""Clean: the files that the plan names are deleted, by units of an engine.
+
+A file that is gone already is as good as deleted, so a unit may run again. Memory of a task: the names of its unit,
+which are at most the plan's files divided by `hoodie.clean.parallelism`, and not fewer than 100.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 from hudi_core.config.services.clean_config import CleanConfig
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, ExecutionError, FormatError, TimelineError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.request.results import REMOVED, InstantResult
-from hudi_core.services.clean.checks import check_abandoned, check_recordable
-from hudi_core.services.clean.kept_files import drop_partitions
-from hudi_core.services.clean.units import clean_units, delete_files, prove
-from hudi_core.services.context import provenance
+from hudi_core.services.clean.kept_files import check_abandoned, check_recordable, drop_partitions
+from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Job, Run
+from hudi_core.storage.arrow_store import open_deleting_storage
 from hudi_core.timeline.actions.clean import (
     CleanedPartition,
     CleanMetadata,
@@ -25,7 +35,15 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import CheckOwner
+from hudi_core.transaction.commit import CheckOwner, check_inflight
+from hudi_core.transaction.reconcile import list_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hudi_core.engine.protocol import TaskAttempt
+    from hudi_core.timeline.actions.clean import CleanPlan
+
 
 log = logging.getLogger(__name__)
 
@@ -142,3 +160,138 @@ class CleanJob(Job[CleanPlan | None, int]):
     def result(self, done: int | None, seconds: float) -> InstantResult:
         """The files deleted."""
         return InstantResult(self.instant, Action.CLEAN, self._state, seconds=seconds, files_deleted=done or 0)
+
+
+SMALLEST_UNIT = 100
+"""Files of a unit at least: less is not worth a task."""
+_THREADS = 16
+"""Deletes of one task at a time: on object stores each is a request that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUnit:
+    """Files that one task deletes: plain names by partition path."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    files: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedFiles:
+    """What came of a unit: how many of its files are gone now, and how many were gone before."""
+
+    files: int
+    missing: int
+
+
+def clean_units(plan: CleanPlan, *, uri: str, storage_options: Mapping[str, str], parallelism: int) -> list[CleanUnit]:
+    """At most `parallelism` units of about equal size; a partition may be spread over several and a unit may hold
+    several partitions.
+    """
+    size = max(SMALLEST_UNIT, -(-plan.file_count // parallelism))
+    return [CleanUnit(uri, storage_options, files) for files in _chunks(plan.files, size)]
+
+
+def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str, tuple[str, ...]]]:
+    named = ((partition, name) for partition, names in sorted(files.items()) for name in names)
+    while chunk := list(islice(named, size)):
+        yield {
+            partition: tuple(name for _, name in group) for partition, group in groupby(chunk, key=lambda pair: pair[0])
+        }
+
+
+def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
+    """Deletes the unit's files; the UnitTask of a clean.
+
+    Raises FormatError for a name that is no data file's, StorageError for the first file that cannot be deleted: the
+    clean is not complete then, and the next run goes on.
+    """
+    storage = open_deleting_storage(unit.uri, unit.storage_options)
+    paths = [_path(partition, name) for partition, names in unit.files.items() for name in names]
+    shares = [paths[number::_THREADS] for number in range(min(_THREADS, len(paths)))]
+    with ThreadPoolExecutor(max_workers=max(1, len(shares)), thread_name_prefix="clean") as pool:
+        deleted = sum(pool.map(lambda share: sum(map(storage.delete, share)), shares))
+    return CleanedFiles(len(paths), len(paths) - deleted)
+
+
+def _path(partition: str, name: str) -> str:
+    check_partition(partition, source="clean unit")
+    if parse_data_file(check_file_name(name, source="clean unit")) is None:
+        raise FormatError(f"{name!r} is neither a base file nor a log file", path="clean unit")
+    return join(partition, name)
+
+
+def prove(plan: CleanPlan, results: Iterable[CleanedFiles]) -> int:
+    """How many files were deleted, once the results cover the plan; ExecutionError when they do not."""
+    done = missing = 0
+    for result in results:
+        done, missing = done + result.files, missing + result.missing
+    if done != plan.file_count:
+        raise ExecutionError(
+            f"the plan has {plan.file_count} files, but the units deleted {done}",
+            remedy="nothing was published; run the clean again",
+        )
+    return done - missing
+
+
+class UnscheduledClean(CleanJob):
+    """Drops an inflight clean that no run would finish, as something needs a file of its plan by now (check_abandoned);
+    in its result, the state is REMOVED where the clean left the timeline.
+
+    With all files of its plan there it leaves the timeline. Where some are gone, it is the only record of that: by it
+    restores and savepoints know which commits have lost files (savepoint/job.last_commit_retained,
+    rollback/checks.cleans_since). So it is completed with what is gone, and deletes nothing more. Its other files go
+    with a later clean that looks at their partitions.
+    """
+
+    def plan(self, timeline: Timeline) -> CleanPlan:
+        """Those of the planned files that are gone. Raises TimelineError where a run would finish the clean, and
+        UnsupportedError where the metadata table cannot record deletes.
+        """
+        check_recordable(self.context)
+        return gone_files(self.context, timeline, self.instant)
+
+    def begin(self, plan: CleanPlan | None, held: Claim) -> None:
+        """Nothing: the clean is inflight."""
+
+    def execute(self, plan: CleanPlan | None, held: Claim) -> Completion[int] | None:
+        """Looks again, behind the claim and under the lock: a run may have deleted more until then."""
+        with self.context.lock(self.owner) as lock:
+            timeline = self.active.load()
+            check_inflight(timeline, self.instant, Action.CLEAN)
+            gone = gone_files(self.context, timeline, self.instant)
+            if not gone.files:
+                held.check()
+                lock.check()
+                self._take_off()
+                return None
+        log.warning("clean %s is completed with the %d files that are gone", self.instant, gone.file_count)
+        changes = FileChanges(deleted={partition: frozenset(names) for partition, names in gone.files.items()})
+        content = encode_clean_metadata(
+            self._metadata(gone, frozenset(), int((time.monotonic() - self._started) * 1000))
+        )
+        return Completion(content, 0, partial(self._publish, held.epoch, changes, frozenset()))
+
+
+def gone_files(context: TableContext, timeline: Timeline, instant: str) -> CleanPlan:
+    """The plan of the inflight clean at `instant` with those of its files that are not there, in the storage's own
+    listings. Raises TimelineError where a run would finish it.
+    """
+    found = read_clean_plan(context.active, instant)
+    if found is not None:
+        plan, path = found
+        try:
+            check_abandoned(context, timeline, plan, path=path)
+        except ConflictError as error:
+            log.info("no run would finish clean %s: %s", instant, error)
+            gone: dict[str, tuple[str, ...]] = {}
+            for partition, files in list_partitions(context.storage, plan.files):
+                there = {info.name for info in files}
+                gone[partition] = tuple(name for name in plan.files[partition] if name not in there)
+            return replace(plan, files={partition: names for partition, names in gone.items() if names})
+    raise TimelineError(
+        f"clean {instant} is inflight: files that it lists may be gone already",
+        path=context.active.path(instant, Action.CLEAN, State.INFLIGHT),
+        remedy=f"finish it: `hudictl run clean TABLE --instant {instant}`",
+    )

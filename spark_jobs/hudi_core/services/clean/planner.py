@@ -3,8 +3,8 @@
 Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
 bytes each. docs/memory.md has the measurements.
 
-earliest_commit.py decides when a clean is due, up to which commit it may delete and which partitions it looks at;
-slices_to_delete.py which slices of a file group go, kept_files.py which files savepoints and pending plans hold.
+retention.py decides when a clean is due, up to which commit it may delete, which partitions it looks at and which
+slices of a file group go, kept_files.py which files savepoints and pending plans hold.
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition
-from hudi_core.services.clean.checks import check_recordable
-from hudi_core.services.clean.earliest_commit import RetentionInputs, Scope, partitions_of, retention
-from hudi_core.services.clean.job import CleanJob
-from hudi_core.services.clean.kept_files import TablePartitions
-from hudi_core.services.clean.slices_to_delete import PartitionState, deletes
-from hudi_core.services.clean.units import SMALLEST_UNIT
+from hudi_core.services.clean.job import SMALLEST_UNIT, CleanJob
+from hudi_core.services.clean.kept_files import TablePartitions, check_recordable
+from hudi_core.services.clean.retention import PartitionState, RetentionInputs, Scope, deletes, partitions_of, retention
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run

@@ -4,25 +4,24 @@ error that names the file and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.column_paths import column_named
-from hudi_core.config.keygen_config import PARTITION_BUCKETS
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
 from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER, are_buckets
+from hudi_core.filegroup.write.buckets import are_buckets
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
-from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
+from hudi_core.services.rewriting.checks import check_buckets
+from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.timeline import Timeline
 
 SINGLE_FILE: Final = "SparkSingleFileSortExecutionStrategy"
@@ -39,33 +38,6 @@ STRATEGIES: Final = frozenset(
 )
 """Execution strategies by the last part of their class names whose plans are run here."""
 _REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
-
-
-def check_buckets(
-    context: TableContext, remedy: str = "let Hudi plan and run it", *, refuses_numbers: bool = True
-) -> None:
-    """Raises UnsupportedError for a table of buckets by consistent hashing, and with `refuses_numbers` for one with
-    numbers of buckets of single partitions.
-    """
-    folders = context.storage.list_folders(BUCKETS_FOLDER)
-    by_hash = _are_by_hash(folders)
-    if folders and (refuses_numbers or by_hash):
-        raise UnsupportedError(
-            "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
-            if by_hash
-            else f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})",
-            path=BUCKETS_FOLDER if by_hash else PARTITION_BUCKETS_FOLDER,
-            remedy=remedy,
-        )
-
-
-def resizes_buckets(context: TableContext) -> bool:
-    """Whether the table's clusterings resize buckets, by consistent hashing."""
-    return _are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))
-
-
-def _are_by_hash(folders: Sequence[str]) -> bool:
-    return bool(folders) and [*folders] != [PARTITION_BUCKETS_FOLDER]
 
 
 def merge_policy(context: TableContext, plan: ClusteringPlan) -> MergePolicy | None:
@@ -184,27 +156,6 @@ def _taken(item: Instant, group: FileGroupId, instant: str, path: str) -> Confli
     )
 
 
-def check_no_plans_on(
-    context: TableContext,
-    timeline: Timeline,
-    is_ours: Callable[[FileGroupId], bool],
-    actions: Collection[str] = PLANS_OF_FILE_GROUPS,
-) -> None:
-    """Raises ConflictError where a plan of one of these pending actions is on a file group of ours: both would replace
-    what is there.
-    """
-    found = pending_plan_on(context.active, timeline, is_ours, actions)
-    if found is not None:
-        item, shared = found
-        action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
-        raise ConflictError(
-            f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
-            f"{shared.file_id}",
-            path=context.active.path_of(item),
-            remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
-        )
-
-
 def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPlan) -> Set[str]:
     """The commits on the timeline that rows of the plan may be of: those that its file names tell, and where there are
     log files of layout 1, which do not tell their writers, every deltacommit. What is archived is not rolled back.
@@ -215,18 +166,3 @@ def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPl
     if logs and context.active.layout == 1:
         named |= commits.of_actions(Action.DELTA_COMMIT).requested_times
     return named & commits.requested_times
-
-
-def check_not_undone(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
-    """Raises ConflictError where one of the commits `known`, which were completed when the work of `instant` began, is
-    neither on the timeline nor archived, or a pending rollback or restore is going to take it back: the rows that it
-    wrote would come back, what it had replaced is there again. A writer that cleans failed writes lazily may do so
-    whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
-    """
-    undone = context.undone_among(known, now)
-    if undone is not None:
-        raise ConflictError(
-            f"commit {undone} was rolled back since {instant} began",
-            path=context.active.folder,
-            remedy="run it again once the rollback is complete",
-        )

@@ -12,10 +12,9 @@ from hudi_core.codec.parquet.calendar import SPARK_VERSION, proleptic_version
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.model.partition import check_file_name, check_partition, join
-from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
-from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
-from hudi_core.services.compaction.row_group_copies import RowGroupPlan, copy_source
-from hudi_core.services.new_file_groups import FileGroupWriter, NewFile
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
+from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_source
+from hudi_core.services.rewriting.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 

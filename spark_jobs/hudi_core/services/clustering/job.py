@@ -21,8 +21,6 @@ from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clustering.checks import (
     SINGLE_FILE,
-    check_no_plans_on,
-    check_not_undone,
     check_parameters,
     check_plan,
     check_untouched,
@@ -32,18 +30,20 @@ from hudi_core.services.clustering.checks import (
     target_bytes,
 )
 from hudi_core.services.clustering.copied_groups import Clustered
-from hudi_core.services.clustering.slice_rows import ClusteringTarget
 from hudi_core.services.clustering.units import Group, Sizes, Work, groups_of, prove
-from hudi_core.services.compaction.checks import (
+from hudi_core.services.context import provenance
+from hudi_core.services.lifecycle import Run
+from hudi_core.services.rewriting.checks import (
+    check_no_plans_on,
+    check_not_undone,
     check_planned,
     check_schema_of_latest,
     check_table,
 )
-from hudi_core.services.context import provenance
-from hudi_core.services.lifecycle import Run
-from hudi_core.services.new_file_groups import NewFiles, by_partition, moved_to
-from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
-from hudi_core.services.unaware_writers import check_plan_seen
+from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
+from hudi_core.services.rewriting.new_file_groups import NewFiles, by_partition, moved_to
+from hudi_core.services.rewriting.other_writers import check_plan_seen
+from hudi_core.services.rewriting.slice_rows import ClusteringTarget
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, encode_inflight_clustering
 from hudi_core.timeline.instant import Action, Instant, State

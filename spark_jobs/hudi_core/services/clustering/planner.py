@@ -1,8 +1,7 @@
 """Plans a clustering: which file slices are rewritten together next (ClusteringPlanActionExecutor,
 PartitionAwareClusteringPlanStrategy).
 
-strategies.py chooses partitions and makes groups; those that a rewrite would leave as they are, clustered_alike.py
-finds.
+strategies.py chooses partitions and makes groups, and finds those that a rewrite would leave as they are.
 
 Peak memory on the driver: the file groups of one partition, and the slices of the plan, some 500 bytes each.
 """
@@ -33,11 +32,11 @@ from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import are_buckets
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.clustering.checks import check_buckets, merge_policy, order_of
-from hudi_core.services.clustering.clustered_alike import ClusteredAlike
+from hudi_core.services.clustering.checks import merge_policy, order_of
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action
 from hudi_core.services.clustering.strategies import (
     RULES,
+    ClusteredAlike,
     Group,
     PlanRules,
     chosen_partitions,
@@ -45,11 +44,11 @@ from hudi_core.services.clustering.strategies import (
     is_small,
     outputs_of,
 )
-from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
+from hudi_core.services.rewriting.checks import check_buckets, check_schema_of_latest, check_table
+from hudi_core.services.rewriting.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.compaction import metrics_of

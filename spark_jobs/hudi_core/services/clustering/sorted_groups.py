@@ -4,34 +4,51 @@ The slices of a plan are sampled first where a group becomes several files, or i
 read once: its rows are sorted in parts, cut where the next file begins, and sent in pieces, whose first sort key is the
 exchange's key. A file's pieces arrive by that key, so that they are merged with a few of each sorted part in memory.
 Nothing of the rows comes to the driver but the sample.
+
+An engine whose executors are processes elsewhere moves each row of an exchange twice, to them and from them. That costs
+more than the sort of a small group, which one task reads, sorts and writes there (sort_group).
 """
 
 from __future__ import annotations
 
 import bisect
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid5
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.exchange import PIECES_PER_BATCH, ROWS, exchange_pieces, exchange_rows, rows_per_piece
+from hudi_core.engine.exchange import (
+    PIECES_PER_BATCH,
+    ROWS,
+    RunBuffer,
+    exchange_pieces,
+    exchange_rows,
+    fewer_runs,
+    merged_rows,
+    rows_per_piece,
+)
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.services.clustering.copied_groups import UNIT, Clustered, form_of
-from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
-from hudi_core.services.clustering.sort_order import SortOrder
-from hudi_core.services.new_file_groups import FileGroupWriter
+from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFile
+from hudi_core.services.rewriting.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
+from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
+
 
 SORT_KEY: Final = "_airflow_hudi_sort_key"
 """The column of merged_pieces that rows are in the order of."""
@@ -252,3 +269,62 @@ def _by_key(rows: pa.Table) -> pa.Table:
 def _place(keys: pa.Array, key: bytes) -> int:
     """How many of the ascending keys are below `key`."""
     return bisect.bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())
+
+
+MOST_BYTES: Final = 128 << 20
+"""Bytes of the files of a group that one task sorts: more are worth an exchange, which spreads them over executors."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUnit:
+    """Slices of one partition that become about `outputs` new files. `sample` is what is sampled first, None where
+    neither cuts nor bounds are needed. `name` is a UUID, from which those of the new file groups are made.
+    """
+
+    target: ClusteringTarget
+    partition: str
+    slices: tuple[ClusteringSlice, ...]
+    order: SortOrder
+    sample: SampleUnit | None
+    outputs: int
+    name: str
+
+
+def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
+    """The UnitTask: the new files of a group, and the number of rows of each slice. Errors as sample_slices,
+    produce_sorted and write_sorted, and ExecutionError where the folder of temporary files is full.
+
+    Memory: that of produce_sorted and a fifth of the memory budget, then that of write_sorted. The sorted parts are in
+    a temporary folder (TMPDIR), which needs room for the rows of the group.
+    """
+    order, cuts = unit.order, tuple[bytes, ...]()
+    if unit.sample is not None:
+        order, cuts = order_and_cuts(sample_slices(unit.sample, attempt).samples, order, unit.outputs)
+    # The same in every attempt, so that the files of all are of the same file groups.
+    prefixes = [str(uuid5(UUID(unit.name), str(number))) for number in range(len(cuts) + 1)]
+    outputs = tuple(SortedOutput(unit.partition, prefix, unit.slices) for prefix in prefixes)
+    given = SortedOutputs(unit.target, outputs)
+    sort = SortUnit(unit.target, unit.slices, order, cuts, 0, len(outputs))
+    files: list[NewFile] = []
+    with _temporary_folder() as folder:
+        buffer = RunBuffer(folder, "part", unit.target.config.sorted_bytes // 4)
+        for batch in produce_sorted(sort, attempt):
+            buffer.add(batch)
+        runs = fewer_runs(folder, buffer.finish())
+        for shard in range(len(outputs)):
+            written = sum(file.stat.num_writes for file in files)
+            files += write_sorted(given, shard, merged_rows(runs, shard), attempt, written).files
+        counts = write_sorted(given, len(outputs), merged_rows(runs, len(outputs)), attempt).counts
+    return Clustered(tuple(files), counts)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    try:
+        made = tempfile.TemporaryDirectory(prefix="hudi-sort-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise ExecutionError(
+            f"no folder of temporary files can be made: {error}", remedy="name another one in TMPDIR"
+        ) from error
+    with made as name:
+        yield Path(name)

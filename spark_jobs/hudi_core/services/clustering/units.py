@@ -11,10 +11,9 @@ from uuid import uuid4
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, join_slices
-from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount
-from hudi_core.services.clustering.sort_in_task import MOST_BYTES, GroupUnit, sort_group
-from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.clustering.sorted_groups import (
+    MOST_BYTES,
+    GroupUnit,
     SampleUnit,
     SortedOutput,
     SortedOutputs,
@@ -22,12 +21,15 @@ from hudi_core.services.clustering.sorted_groups import (
     order_and_cuts,
     produce_sorted,
     sample_slices,
+    sort_group,
     write_sorted,
 )
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.new_file_groups import prove_files
-from hudi_core.services.rewrite import Rewritten
-from hudi_core.services.row_sums import unproved
+from hudi_core.services.rewriting.job import Rewritten
+from hudi_core.services.rewriting.new_file_groups import prove_files
+from hudi_core.services.rewriting.proof import unproved
+from hudi_core.services.rewriting.slice_rows import ClusteringTarget, SliceCount
+from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, ClusteringSlice
 
 _SAMPLED_ROWS: Final = 100_000

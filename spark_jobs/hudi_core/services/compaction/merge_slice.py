@@ -42,7 +42,9 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, r
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import RECORD_KEY, BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
-from hudi_core.services.compaction.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC
+from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
+from hudi_core.services.rewriting.slice_rows import GROUP_ROWS
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
@@ -51,11 +53,8 @@ from hudi_core.view.file_group import DataFile
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
-DEFAULT_CODEC = "GZIP"
 _SOURCE = "compaction unit"
 _LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
-GROUP_ROWS = 4
-"""How many base rows are looked up at once for each log record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Plans a compaction: which file slices are merged next (BaseHoodieCompactionPlanGenerator).
 
-triggers.py decides when one is due, strategies.py which file groups it takes.
+strategies.py decides when one is due, and which file groups it takes.
 
 Peak memory on the driver: the file groups of one partition, and the operations, some 500 bytes each.
 """
@@ -18,14 +18,13 @@ from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.compaction.checks import check_merged_table, check_operations, check_schema_of_latest
 from hudi_core.services.compaction.job import CompactionJob
-from hudi_core.services.compaction.strategies import Strategies
-from hudi_core.services.compaction.triggers import last_request, why_not_due
+from hudi_core.services.compaction.strategies import Strategies, last_request, why_not_due
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run
-from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
+from hudi_core.services.rewriting.checks import check_merged_table, check_operations, check_schema_of_latest
+from hudi_core.services.rewriting.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import (
     LOG_BYTES,

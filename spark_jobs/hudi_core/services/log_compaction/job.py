@@ -18,19 +18,19 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.model.partition import join
-from hudi_core.services.compaction.checks import (
-    check_operations,
-    check_planned,
-    check_schema_of_latest,
-    check_table,
-)
 from hudi_core.services.compaction.job import carried_checkpoints, compaction_metadata
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.log_compaction.block_order import BlockOrder, check_no_writer_beside
 from hudi_core.services.log_compaction.merge_logs import LogCompactionUnit, MergedLogs, merge_operation
-from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
-from hudi_core.services.row_sums import unproved
+from hudi_core.services.rewriting.checks import (
+    check_operations,
+    check_planned,
+    check_schema_of_latest,
+    check_table,
+)
+from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
+from hudi_core.services.rewriting.proof import unproved
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat

@@ -15,14 +15,14 @@ from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
 from hudi_core.filegroup.read.torn_tails import CompletedWrites, refuse_lost
-from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.compaction.planner import CompactionService, Planned, affordable, candidates
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.log_compaction.block_order import writer_beside
 from hudi_core.services.log_compaction.job import LogCompactionJob, check_log_compaction
 from hudi_core.services.log_compaction.merge_logs import check_copied
-from hudi_core.services.planning import was_cut
+from hudi_core.services.rewriting.checks import check_schema_of_latest
+from hudi_core.services.rewriting.planning import was_cut
 from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.timeline.actions.compaction import CompactionPlan

@@ -25,10 +25,10 @@ from hudi_core.filegroup.merge.payloads import Fill
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.clustering.sorted_groups import SORT_KEY, merged_pieces
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
+from hudi_core.services.rewriting.sort_order import SortOrder
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

@@ -1,18 +1,26 @@
 """insert_overwrite, insert_overwrite_table and delete_partition: new file groups, or none, replace all that some
 partitions hold (RFC-18).
+
+An exchange brings the rows of a partition together, so that a task has one file open at a time. Nothing of the rows
+comes to the driver.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from uuid import uuid4
 
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, without_fields
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConflictError
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_row_level
@@ -20,11 +28,10 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.concurrency import check_early
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.new_file_groups import by_partition, moved_to, prove_files
+from hudi_core.services.overwrite.combined_rows import produce_combined, write_combined
 from hudi_core.services.overwrite.plan import (
     Overwrite,
     OverwritePlan,
@@ -33,10 +40,12 @@ from hudi_core.services.overwrite.plan import (
     check_same_schema,
     plan_overwrite,
 )
-from hudi_core.services.overwrite.row_shards import expected_files
-from hudi_core.services.overwrite.shard_files import Written
-from hudi_core.services.overwrite.write import write_rows
-from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.services.overwrite.row_shards import RowsUnit, expected_files, produce_rows, spread_of
+from hudi_core.services.overwrite.shard_files import RowsTarget, Written, write_shard
+from hudi_core.services.overwrite.source import CountedRows
+from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
+from hudi_core.services.rewriting.new_file_groups import NewFiles, by_partition, moved_to, prove_files
+from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_inflight_overwrite
 from hudi_core.timeline.instant import Action
@@ -164,3 +173,42 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
             extra_metadata={SCHEMA_KEY: schema, **provenance(self.owner), **token},
             replaced_file_ids=plan.replaced,
         )
+
+
+def write_rows(
+    run: Run,
+    rows: CountedRows,
+    requirements: StatisticsRequirements | None,
+    held: Claim,
+) -> list[Written]:
+    """Lets the engine write all rows; errors as produce_rows and write_shard, or as produce_combined and
+    write_combined.
+    """
+    context = run.context
+    config = WriteConfig.of(context.options)
+    file_bytes = MAX_FILE_BYTES.read(context.options)
+    spread = spread_of(rows, file_bytes)
+    if not spread.shards:
+        return []
+    files = NewFiles(
+        run.instant,
+        without_fields(rows.rows.schema, context.config.dropped_columns),
+        config,
+        # A bucket is one file, whatever its size. Others get a tenth more than what they are expected to take, so that
+        # rows that are a little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
+        file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize,
+        as_hudi_1=reads_as_hudi_1(context.config),
+        stamps_rows=context.config.populate_meta_fields,
+        requirements=requirements,
+        has_meta=context.config.populate_meta_fields,
+    )
+    target = RowsTarget(context.uri, dict(context.storage_options), files, str(uuid4()), rows.rows.policy)
+    combines = rows.rows.combines
+    return run.engine.exchange(
+        produce_combined if combines else produce_rows,
+        [RowsUnit(rows.rows, part, spread, number) for number, part in enumerate(rows.parts)],
+        partial(write_combined if combines else write_shard, target),
+        shards=spread.shards,
+        run_epoch=held.epoch,
+        progress=run.progress,
+    )

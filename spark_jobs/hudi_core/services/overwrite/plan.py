@@ -18,10 +18,15 @@ from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import one_below_another
-from hudi_core.services.clustering.checks import check_buckets, check_no_plans_on, check_not_undone
-from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
+from hudi_core.services.rewriting.checks import (
+    check_buckets,
+    check_no_plans_on,
+    check_not_undone,
+    check_schema_of_latest,
+    check_table,
+)
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline

@@ -1,13 +1,15 @@
 """Sends the rows of an overwrite to shards, by their partitions.
 
 A large partition has several shards of its own, small ones share some by the hash of their paths. In a table with a
-bucket index each bucket of a partition has one shard, by the hash of both.
+bucket index each bucket of a partition has one shard, by the hash of both. How large a partition becomes, base files of
+the table show: the source may be compressed in another way, or not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,13 +18,21 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.config.write_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
+from hudi_core.errors import FormatError, StorageNotFoundError
+from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.slice_merge import grouped
-from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY, BaseFileName, parse_data_file
+from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows, read_part
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
+
 
 _SMALL_SHARDS: Final = 8
 """Shards that small partitions share at least, where there are as many."""
@@ -142,3 +152,59 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
     first, count = shards
     cuts = [start + (end - start) * number // count for number in range(count + 1)]
     return ((first + number, cuts[number], cuts[number + 1]) for number in range(count))
+
+
+_COMMITS: Final = 5
+"""Commits that are read, the newest first (HoodieWriteConfig.RECORD_SIZE_ESTIMATOR_MAX_COMMITS)."""
+_LEAST_FILE: Final = 8 << 20
+"""Bytes from which a file of a commit counts: of a smaller one the filter of its keys, 430 KB by default, is too large
+a part.
+"""
+_FILES: Final = 16
+"""Base files whose footers are read where the commits do not show it."""
+_LEAST_COLUMNS: Final = 1 << 20
+"""Bytes of their columns that are enough: of fewer the headers and dictionaries are too large a part."""
+
+
+def bytes_per_row(context: TableContext, timeline: Timeline) -> float | None:
+    """Bytes of a row in a base file, by the newest commit that wrote enough of them, else by the footers of some latest
+    base files; None where these are too small, too.
+
+    As AverageRecordSizeUtils of Hudi 0.15 and AverageRecordSizeEstimator of 1.x, but that of replacecommits the
+    overwrites count, and that no small file does. What cannot be read is passed over, as there. Raises StorageError.
+    """
+    newest = islice(reversed(timeline.commits().instants), _COMMITS)
+    found = (_of_commit(context, item) for item in newest)
+    return next(filter(None, found), None) or _of_files(context, timeline)
+
+
+def _of_commit(context: TableContext, item: Instant) -> float | None:
+    try:
+        metadata = context.active.read_commit(item)
+    except (FormatError, StorageNotFoundError):
+        return None
+    if metadata.operation_type == Operation.CLUSTER:
+        # Sorted rows are smaller.
+        return None
+    stats = [stat for stat in metadata.write_stats() if isinstance(parse_data_file(stat.name), BaseFileName)]
+    written = sum(stat.total_write_bytes for stat in stats)
+    if written <= RECORD_SIZE_THRESHOLD.read(context.options) * SMALL_FILE_BYTES.read(context.options):
+        return None
+    whole = [stat for stat in stats if stat.total_write_bytes >= _LEAST_FILE]
+    return sum(stat.total_write_bytes for stat in whole) / max(1, sum(stat.num_writes for stat in whole))
+
+
+def _of_files(context: TableContext, timeline: Timeline) -> float | None:
+    view = context.view(timeline)
+    files = (base for partition in view.partitions() for base in view.latest_base_files(partition))
+    size = rows = 0
+    for base in islice(files, _FILES):
+        try:
+            with open_base_file(context.storage, base.path) as file:
+                footer = file.metadata
+        except (FormatError, StorageNotFoundError):
+            continue
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        size += sum(group.column(at).total_compressed_size for group in groups for at in range(group.num_columns))
+        rows += footer.num_rows
+    return size / rows if size >= _LEAST_COLUMNS else None

@@ -23,9 +23,8 @@ from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import bucket_file_id, place_of
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
-from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
-from hudi_core.services.new_file_groups import FileGroupWriter, NewFile, NewFiles
 from hudi_core.services.overwrite.row_shards import piece_schema
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
 

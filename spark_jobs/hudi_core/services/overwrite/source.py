@@ -26,8 +26,7 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import PARTITION_METADATA, check_partitions
-from hudi_core.services.overwrite.schema_evolution import evolve
-from hudi_core.services.overwrite.source_types import NO_COLUMN, check_names, check_types, named_as
+from hudi_core.services.overwrite.source_schema import NO_COLUMN, check_names, check_types, evolve, named_as
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import followed
 

@@ -19,9 +19,9 @@ from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no
 from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import find_token, what_comes_first
+from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
 from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback
-from hudi_core.services.unaware_writers import live_writer, may_be_eager
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State

@@ -24,10 +24,9 @@ from hudi_core.config.services.compaction_config import (
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.request.conditions import Conditions
 from hudi_core.services.clustering.strategies import RULES, chosen_partitions
-from hudi_core.services.compaction.strategies import Strategies
-from hudi_core.services.compaction.triggers import is_after, last_request
+from hudi_core.services.compaction.strategies import Strategies, is_after, last_request
 from hudi_core.services.context import TableContext
-from hudi_core.services.planning import left_partitions, was_cut
+from hudi_core.services.rewriting.planning import left_partitions, was_cut
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of

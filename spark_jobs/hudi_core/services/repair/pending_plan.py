@@ -10,8 +10,8 @@ from hudi_core.errors import ConfigError, CorruptFileError, FormatError, Storage
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
-from hudi_core.services.clustering.checks import resizes_buckets
 from hudi_core.services.context import TableContext
+from hudi_core.services.rewriting.checks import resizes_buckets
 from hudi_core.services.rollback.failed_writes import finish_restore, pending_rollbacks
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import planned_file_groups, read_restore_plan

@@ -15,7 +15,7 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineErro
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.request.results import REMOVED
-from hudi_core.services.clean.unscheduled import UnscheduledClean, gone_files
+from hudi_core.services.clean.job import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
 from hudi_core.services.metadata.index_drop import refuse_in_use
@@ -69,7 +69,7 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     The files of its attempts are deleted first, of an indexing also the partial index, then its inflight and requested
     files, under the lock. It may be repeated after a crash, and behind its end: of an instant that is
     neither on the timeline nor archived there is nothing to drop, which the result's `reason` says. Of an inflight
-    clean that has deleted files the plan stays: it is completed with these (clean/unscheduled.py). A restore is dropped
+    clean that has deleted files the plan stays: it is completed with these (clean/job.py). A restore is dropped
     while it is only requested, and where its plan cannot be read: the rollbacks that it began are then finished as any
     others. A rollback is dropped only where its plan cannot be read.
 

@@ -104,7 +104,7 @@ def test_a_run_without_work_says_why(golden: Golden) -> None:
 
 def test_a_run_with_a_deadline_plans_what_it_can_end(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file group in any case; what is left is due at once."""
-    monkeypatch.setattr("hudi_core.services.planning._ASSUMED_RATE", 1)
+    monkeypatch.setattr("hudi_core.services.rewriting.planning._ASSUMED_RATE", 1)
     due = {"hoodie.compact.inline.max.delta.commits": "1"}
     given: list[dict[str, Any]] = [{"max_minutes": 1}, {"starts_until": int(time.time()) + 60}, {}]
     sizes = []
@@ -125,7 +125,7 @@ def test_a_run_of_one_instant_plans_what_its_whole_time_is_enough_for(
     """It is planned before the run, which takes it as it is. What is left is due at once, to the next run. Behind its
     time a run plans nothing.
     """
-    monkeypatch.setattr("hudi_core.services.planning._ASSUMED_RATE", 1)
+    monkeypatch.setattr("hudi_core.services.rewriting.planning._ASSUMED_RATE", 1)
     table = golden(version, "mor_basic").table
     rows = read_rows(table)
     options = {"hoodie.compact.inline.max.delta.commits": "4"}

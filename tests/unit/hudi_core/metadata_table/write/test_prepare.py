@@ -17,8 +17,8 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
-from hudi_core.services import rewrite
 from hudi_core.services.compaction.planner import CompactionService
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

@@ -14,9 +14,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, FormatError, StorageError, UnsupportedError
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.clean import job as clean_run
-from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.job import REMOVED
-from hudi_core.services.clean.kept_files import drop_partitions
+from hudi_core.services.clean.kept_files import check_abandoned, drop_partitions
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import OWNER_KEY, RUN_KEY, VERSION_KEY, provenance
 from hudi_core.services.metadata.action_updates import clean_changes
@@ -246,7 +245,7 @@ def test_a_file_that_cannot_be_deleted_leaves_the_clean_to_be_run_again(
             return super().delete(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("hudi_core.services.clean.units.open_deleting_storage", lambda uri, options: Refusing(uri))
+        patch.setattr("hudi_core.services.clean.job.open_deleting_storage", lambda uri, options: Refusing(uri))
         with pytest.raises(StorageError, match="permission denied"):
             run_clean(case.table, instant)
     assert [item.state for item in cleans(case.table)] == [State.INFLIGHT]

@@ -14,7 +14,6 @@ from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError,
 from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.checks import (
-    check_not_undone,
     check_parameters,
     check_plan,
     check_untouched,
@@ -22,7 +21,8 @@ from hudi_core.services.clustering.checks import (
     source_commits,
     target_bytes,
 )
-from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.rewriting.checks import check_not_undone
+from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context

@@ -17,15 +17,15 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, form_of, join_slices
-from hudi_core.services.new_file_groups import FileGroupWriter, NewFile, NewFiles
+from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.running_attempts import let_run
 from tests.support.table_invariants import read_rows
-from tests.unit.hudi_core.services.clustering.test_slice_rows import planned, slices_of, target_of
-from tests.unit.hudi_core.services.test_new_file_groups import ROWS, SCHEMA, batch
+from tests.unit.hudi_core.services.rewriting.test_new_file_groups import ROWS, SCHEMA, batch
+from tests.unit.hudi_core.services.rewriting.test_slice_rows import planned, slices_of, target_of
 
 Golden = Callable[[str, str], GoldenCase]
 SMALL_GROUPS = WriteConfig(row_group_rows=10, bloom_entries=1000, bloom_max_entries=1000)

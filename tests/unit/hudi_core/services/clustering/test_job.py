@@ -39,7 +39,7 @@ from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, p
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import pending_instants, read_rows
-from tests.unit.hudi_core.services.compaction.test_units import archive_writes
+from tests.unit.hudi_core.services.compaction.test_job_units import archive_writes
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -13,9 +13,9 @@ import pytest
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.services.clustering.copied_groups import Clustered
-from hudi_core.services.clustering.slice_rows import SliceCount
 from hudi_core.services.clustering.units import Group, Work, groups_of, prove
-from hudi_core.services.new_file_groups import NewFile
+from hudi_core.services.rewriting.new_file_groups import NewFile
+from hudi_core.services.rewriting.slice_rows import SliceCount
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.timeline.actions.write_stats import WriteStat
 

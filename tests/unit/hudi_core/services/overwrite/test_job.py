@@ -14,9 +14,9 @@ import pytest
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
 from hudi_core.metadata_table import row_updates
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services import rewrite
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.plan import OverwritePlan
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline

@@ -14,7 +14,7 @@ from tests.support.golden_cleans import run_clean
 from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
-from tests.unit.hudi_core.services.clean.test_checks import request_clean
+from tests.unit.hudi_core.services.clean.test_kept_files_checks import request_clean
 from tests.unit.hudi_core.services.repair.test_unschedule import Golden, refuses, the_plan
 
 PLAN = encode_restore_plan(RestorePlan("20200101000000000", ()))

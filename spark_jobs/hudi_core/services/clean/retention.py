@@ -1,0 +1,269 @@
+"""When a clean is due, up to which commit it may delete, where it has to look, and which slices of a file group go.
+Pure (CleanPlanner, CleanerUtils of Hudi).
+
+A slice is deleted as a whole: base file, log files, change-data logs. It stays when a savepoint names one of its files,
+when it is the newest, when a query that started at the earliest retained commit may be reading it, and when a pending
+plan needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from hudi_core.config.services.clean_config import (
+    CLEAN_MULTIPLE,
+    CLEAN_TRIGGER_COMMITS,
+    KEEP_LATEST_BY_HOURS,
+    KEEP_LATEST_COMMITS,
+    KEEP_LATEST_FILE_VERSIONS,
+    CleanConfig,
+)
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.service import Nothing
+from hudi_core.timeline.actions.clean import LastClean
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant_time import format_instant, zone_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
+
+_RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
+"""The pending actions that hold the earliest commit to retain back (getCommitsAndCompactionTimeline)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionInputs:
+    """What decides a clean before any file is looked at.
+
+    `timeline` is the whole active timeline, `now` an aware moment, `zone` the timeline's (instant_time.zone_of).
+    `last_clean` is the last completed clean whose metadata is not empty. `savepoints` are the requested times of
+    completed savepoints.
+    """
+
+    timeline: Timeline
+    now: datetime
+    zone: str = "UTC"
+    last_clean: LastClean | None = None
+    savepoints: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a clean looks. `commits` are those whose partitions changed since the last clean; None: in every
+    partition.
+    """
+
+    earliest: Instant | None
+    commits: tuple[Instant, ...] | None = None
+
+
+def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:
+    """Whether a clean is due and where it looks."""
+    pending = inputs.timeline.pending().of_actions(Action.CLEAN)
+    if pending.instants and not config.multiple:
+        first = pending.instants[0].requested_time
+        return Nothing(f"clean {first} is pending: run it first, or set {CLEAN_MULTIPLE.name}=true")
+    since = commits_since(inputs)
+    if since < config.trigger_commits:
+        return Nothing(
+            f"{since} commits since the last clean, but {CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}"
+        )
+    if config.policy == KEEP_LATEST_FILE_VERSIONS:
+        return Scope(None)
+    earliest = earliest_to_retain(inputs, config)
+    if earliest is None:
+        return Nothing(_all_retained(inputs, config))
+    return Scope(earliest, _changed(inputs, config, earliest))
+
+
+def commits_since(inputs: RetentionInputs) -> int:
+    """The completed commits since the last clean (CleanPlanActionExecutor.getCommitsSinceLastCleaning)."""
+    commits = inputs.timeline.commits()
+    return len(commits if inputs.last_clean is None else commits.after(inputs.last_clean.last_completed))
+
+
+def earliest_to_retain(inputs: RetentionInputs, config: CleanConfig) -> Instant | None:
+    """The earliest commit whose files are kept (CleanerUtils.getEarliestCommitToRetain); None when all of them are."""
+    commits = inputs.timeline.commits()
+    found = _by_commits(inputs.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
+    if config.policy == KEEP_LATEST_BY_HOURS:
+        since = format_instant((inputs.now - timedelta(hours=config.hours_retained)).astimezone(zone_of(inputs.zone)))
+        found = next((instant for instant in commits if instant.requested_time >= since), None)
+    previous = "" if inputs.last_clean is None else inputs.last_clean.earliest
+    if found is None or config.max_commits is None or not previous:
+        return found
+    passed = [instant for instant in commits.before(found.requested_time) if instant.requested_time >= previous]
+    return passed[config.max_commits] if len(passed) > config.max_commits else found
+
+
+def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
+    """The oldest of the commits to keep, but not later than the last one completed before the earliest pending one."""
+    commits = timeline.commits()
+    if len(commits) <= retained:
+        return None
+    nth = commits.instants[len(commits) - retained]
+    pending = timeline.pending().of_actions(*_RETAINING).first()
+    if pending is None or nth.sort_key <= pending.sort_key:
+        return nth
+    return commits.before(pending.requested_time).last()
+
+
+def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
+    """The commits since the last clean's earliest; None where files to delete may be in any partition: there was no
+    clean, its earliest commit is not on the timeline, or a savepoint of that time is deleted.
+    """
+    last = inputs.last_clean
+    if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:
+        return None
+    commits = inputs.timeline.commits()
+    if not commits.contains(last.earliest):
+        return None
+    # A commit that completed after the last clean was planned is looked at, however old its instant: by hours, pending
+    # ones hold nothing back.
+    return tuple(
+        instant
+        for instant in commits.before(earliest.requested_time)
+        if instant.requested_time >= last.earliest or instant.completed_at > last.requested_time
+    )
+
+
+def partitions_of(metadata: CommitMetadata) -> set[str]:
+    """The partitions that a commit changed: written or with replaced file groups. Unchecked names."""
+    return {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
+
+
+def _all_retained(inputs: RetentionInputs, config: CleanConfig) -> str:
+    commits = len(inputs.timeline.commits())
+    if config.policy == KEEP_LATEST_BY_HOURS:
+        return (
+            f"no commit of the last {config.hours_retained} hours: by hours, a clean keeps all until there is one "
+            f"({config.retention.name})"
+        )
+    if commits <= config.commits_retained:
+        return f"the timeline has {commits} commits and {config.retention.name} keeps {config.commits_retained}"
+    pending = inputs.timeline.pending().of_actions(*_RETAINING).first()
+    held = (
+        ""
+        if pending is None
+        else f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
+    )
+    return f"{held}; complete it or roll it back ({config.retention.name} is {config.commits_retained})"
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One partition of the table, with its file groups, replaced ones among them.
+
+    `replaced` maps a replaced group to its replacecommit. `compacting` maps a group in pending compactions or log
+    compactions to the base instants of their operations. `kept` are the names of files that savepoints keep, `needed`
+    of those that pending plans need. `stored` lists the names of all data files in the partition's folder, committed or
+    not; it is read only where no group remains.
+    """
+
+    partition: str
+    groups: tuple[FileGroup, ...]
+    replaced: Mapping[FileGroupId, Instant] = field(default_factory=dict)
+    compacting: Mapping[FileGroupId, tuple[str, ...]] = field(default_factory=dict)
+    kept: frozenset[str] = _NO_NAMES
+    needed: frozenset[str] = _NO_NAMES
+    stored: Callable[[], Iterable[str]] = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDeletes:
+    """What a clean deletes in one partition; with `drop`, nothing else is in it and the partition is deleted, too."""
+
+    partition: str
+    files: tuple[DataFile, ...]
+    drop: bool = False
+
+
+def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
+    """What to delete in a partition. `earliest` is the requested time of the earliest commit to retain, None for the
+    policy by versions.
+    """
+    found: list[DataFile] = []
+    live = False
+    for group in inputs.groups:
+        by = inputs.replaced.get(group.id)
+        live = live or by is None
+        expired: Iterable[FileSlice] = ()
+        if by is None:
+            expired = _expired(group, inputs.compacting.get(group.id, ()), config, earliest)
+        elif earliest is None or by.requested_time < earliest:  # by versions, of any replaced group
+            expired = group.slices
+        for item in expired:
+            if not is_held(item, inputs.kept) and not is_needed(item, inputs.needed):
+                found.extend(item.files)
+    return PartitionDeletes(
+        inputs.partition, tuple(found), not live and _may_drop(inputs, {file.name for file in found}, earliest)
+    )
+
+
+def is_held(item: FileSlice, kept: Collection[str]) -> bool:
+    """Whether a savepoint keeps a file of the slice (isFileSliceExistInSavepointedFiles)."""
+    return any(file.name in kept for file in item.files)
+
+
+def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
+    """Whether a pending plan names a file of the slice.
+
+    Hudi goes by the slices' base instants alone, which fails where its view and the plan disagree about the slice of a
+    log file, as a deltacommit that ran while a compaction was planned may have it (hudi#19290), and it does not look at
+    pending clusterings at all.
+    """
+    return any(file.name in needed for file in item.files)
+
+
+def _expired(
+    group: FileGroup, operations: tuple[str, ...], config: CleanConfig, earliest: str | None
+) -> Iterator[FileSlice]:
+    """The slices of a group without replacement that the policy deletes."""
+    if config.policy == KEEP_LATEST_FILE_VERSIONS:
+        yield from _beyond_versions(group, operations, config.versions_retained)
+    elif earliest is not None and group.slices:
+        yield from _before(group, operations, earliest)
+
+
+def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
+    """KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS, with `earliest` of earliest_to_retain.
+
+    The slice of a query that started right before `earliest` stays (HUDI-7226).
+    """
+    newest = group.slices[0].base_instant
+    in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
+    for item in group.slices:
+        if (
+            item.base_instant < earliest
+            and item.base_instant not in (newest, in_use)
+            and not _compacts(item, operations)
+        ):
+            yield item
+
+
+def _beyond_versions(group: FileGroup, operations: tuple[str, ...], retained: int) -> Iterator[FileSlice]:
+    """What a pending compaction needs counts as one version."""
+    free = [item for item in group.slices if not _compacts(item, operations)]
+    yield from free[max(0, retained - (1 if operations else 0)) :]
+
+
+def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:
+    """Whether a pending (log) compaction has this base or an earlier one (isFileSliceNeededForPendingCompaction)."""
+    return any(item.base_instant >= base for base in operations)
+
+
+def _may_drop(inputs: PartitionState, deleted: set[str], earliest: str | None) -> bool:
+    """Whether no file, committed or not, would remain. Hudi checks the groups alone, and would drop replaced files that
+    a savepoint keeps.
+    """
+    if not inputs.partition:
+        return False  # a table without partitions is not deleted
+    by = (inputs.replaced.get(group.id) for group in inputs.groups)
+    if earliest is not None and any(instant is not None and instant.requested_time >= earliest for instant in by):
+        return False  # its files are still read by queries as of before
+    return all(name in deleted for name in inputs.stored())

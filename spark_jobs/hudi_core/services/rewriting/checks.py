@@ -1,0 +1,223 @@
+"""Everything that must hold before a compaction or clustering writes its first byte. Each check raises a typed error
+that names the file and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from functools import cache, lru_cache
+
+from hudi_core.config.keygen_config import PARTITION_BUCKETS
+from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.log_scan import CommittedInstants
+from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
+from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
+from hudi_core.history.completion import CompletionTimes
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.model.names import FileGroupId
+from hudi_core.model.partition import join
+from hudi_core.services.context import TableContext
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
+from hudi_core.timeline.schemas import SCHEMA_FOLDER, internal_schema_history
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import is_decided
+from hudi_core.transaction.reconcile import list_partitions
+
+_EVOLUTION_KEY = "latest_schema"
+"""Extra metadata of tables with schema-on-read evolution: columns may be renamed there, which the Avro schema does not
+record.
+"""
+
+_REMEDY = (
+    "restore it from a copy, or drop the plan with `hudictl unschedule`; never just delete a plan, as log files "
+    "written since belong to it"
+)
+
+
+def check_table(context: TableContext) -> None:
+    """Refuses tables whose rows or metadata this engine cannot keep correct.
+
+    Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
+    `hoodie.table.metadata.partitions`), base files other than Parquet. Who merges log files also asks for the
+    MergePolicy.
+    """
+    config, publisher = context.config, context.metadata_publisher()
+    if not context.storage.supports_exclusive_create:
+        raise UnsupportedError(
+            f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path
+        )
+    if config.base_file_format != "PARQUET":
+        raise _not_here(f"base files of format {config.base_file_format} are not supported", config.path)
+    if publisher is not None:
+        publisher.check_commit()
+
+
+def check_merged_table(context: TableContext) -> None:
+    """As check_table. Also raises UnsupportedError for a payload class or merge strategy that this engine does not
+    merge by.
+    """
+    check_table(context)
+    MergePolicy.for_table(context.config, context.options)
+
+
+def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
+    """Raises UnsupportedError for a table with schema-on-read evolution: the latest commit carries its schema, or there
+    is a history of it. Hudi's clusterings carry none, so that the latest commit alone does not tell
+    (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata passes over them).
+    """
+    what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
+    latest = timeline.commits().last()
+    if latest is not None and context.active.read_commit(latest, stats=False).extra_metadata.get(_EVOLUTION_KEY):
+        raise _not_here(what, context.active.path_of(latest))
+    if internal_schema_history(context.storage, timeline) is not None:
+        raise _not_here(what, SCHEMA_FOLDER)
+
+
+def _not_here(what: str, path: str) -> UnsupportedError:
+    return UnsupportedError(what, path=path, remedy="use Hudi's own service")
+
+
+def check_planned(
+    context: TableContext,
+    timeline: Timeline,
+    instant: str,
+    planned: Sequence[PlannedSlice],
+    *,
+    path: str,
+    before: str | None = None,
+) -> dict[str, list[FileInfo]]:
+    """Checks that the files of the plan in `path`, at `instant`, are there, and that its slices are those of the table
+    then (filegroup.read.planned_slices); each partition of the plan is listed once. Returns the listings.
+
+    Log blocks of instants from `before` on do not count: to what a log compaction merges later writes may append in
+    layout 1.
+
+    Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group;
+    CorruptFileError naming a file that is no log file, or a damaged one of the metadata table.
+    """
+    named: dict[str, list[str]] = {}
+    for item in planned:
+        files = () if item.base_file is None else (item.base_file,)
+        named.setdefault(item.file_group.partition, []).extend((*files, *item.log_files))
+    listed = dict(list_partitions(context.storage, named))
+    for partition, files_there in listed.items():
+        found = {info.name for info in files_there}
+        for name in sorted(named[partition], key=lambda name: name.startswith(".")):
+            if name not in found:
+                raise StorageNotFoundError(
+                    "a plan names this file, but it is not there",
+                    path=join(partition, name),
+                    remedy=_REMEDY,
+                )
+    try:
+        _plan_check(context, timeline, before).check(
+            planned,
+            listed,
+            instant=instant,
+            path=path,
+            remedy=f"drop the plan, so that a writer plans again: hudictl unschedule TABLE {instant}",
+        )
+    except FormatError:
+        if not is_decided(context.storage, instant):
+            raise  # else the new files are final, whatever the plan: the claim's next owner only puts the commit
+    if context.has_metadata_table:
+        _check_metadata(MetadataTable(context.storage, context.config, timeline), planned)
+    return listed
+
+
+def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -> PlanCheck:
+    history, committed = cache(context.history), CommittedInstants.of(timeline)
+
+    @lru_cache(maxsize=4)
+    def commit_of(requested: str) -> CommitMetadata | None:
+        found = next((item for item in timeline.commits() if item.requested_time == requested), None)
+        return history().commit(requested) if found is None else context.active.read_commit(found)
+
+    return PlanCheck(
+        context.storage,
+        timeline,
+        context.active.layout,
+        CompletionTimes(timeline, history).of,
+        committed if before is None else committed.up_to(before, inclusive=False),
+        commit_of,
+    )
+
+
+def _check_metadata(reader: MetadataTable, planned: Iterable[PlannedSlice]) -> None:
+    """Reads the metadata table's records of the plan's partitions. Raises CorruptFileError when it is damaged."""
+    for partition in sorted({item.file_group.partition for item in planned}):
+        reader.list_files(partition)
+
+
+def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
+    """Raises FormatError for a plan without operations: Hudi writes none, and completing it would have no effect."""
+    if not operations:
+        raise FormatError("the compaction plan has no operations", path=path, remedy=_REMEDY)
+
+
+def check_no_plans_on(
+    context: TableContext,
+    timeline: Timeline,
+    is_ours: Callable[[FileGroupId], bool],
+    actions: Collection[str] = PLANS_OF_FILE_GROUPS,
+) -> None:
+    """Raises ConflictError where a plan of one of these pending actions is on a file group of ours: both would replace
+    what is there.
+    """
+    found = pending_plan_on(context.active, timeline, is_ours, actions)
+    if found is not None:
+        item, shared = found
+        action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
+        raise ConflictError(
+            f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
+            f"{shared.file_id}",
+            path=context.active.path_of(item),
+            remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
+        )
+
+
+def check_not_undone(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
+    """Raises ConflictError where one of the commits `known`, which were completed when the work of `instant` began, is
+    neither on the timeline nor archived, or a pending rollback or restore is going to take it back: the rows that it
+    wrote would come back, what it had replaced is there again. A writer that cleans failed writes lazily may do so
+    whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    """
+    undone = context.undone_among(known, now)
+    if undone is not None:
+        raise ConflictError(
+            f"commit {undone} was rolled back since {instant} began",
+            path=context.active.folder,
+            remedy="run it again once the rollback is complete",
+        )
+
+
+def check_buckets(
+    context: TableContext, remedy: str = "let Hudi plan and run it", *, refuses_numbers: bool = True
+) -> None:
+    """Raises UnsupportedError for a table of buckets by consistent hashing, and with `refuses_numbers` for one with
+    numbers of buckets of single partitions.
+    """
+    folders = context.storage.list_folders(BUCKETS_FOLDER)
+    by_hash = _are_by_hash(folders)
+    if folders and (refuses_numbers or by_hash):
+        raise UnsupportedError(
+            "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
+            if by_hash
+            else f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})",
+            path=BUCKETS_FOLDER if by_hash else PARTITION_BUCKETS_FOLDER,
+            remedy=remedy,
+        )
+
+
+def resizes_buckets(context: TableContext) -> bool:
+    """Whether the table's clusterings resize buckets, by consistent hashing."""
+    return _are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))
+
+
+def _are_by_hash(folders: Sequence[str]) -> bool:
+    return bool(folders) and [*folders] != [PARTITION_BUCKETS_FOLDER]

@@ -1,0 +1,281 @@
+"""New base files of new file groups, as clustering writes them: one ends where it has its size, the next begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import FormatError
+from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
+from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, FileGroupId, WriteToken, parse_base_file
+from hudi_core.model.partition import join
+from hudi_core.services.rewriting.job import Rewritten
+from hudi_core.services.rewriting.proof import unproved
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
+from hudi_core.view.file_group import DataFile, slice_of_base
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+DEFAULT_CODEC: Final = "GZIP"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """What all new files of an instant have in common. `schema` is the table's Avro schema without meta fields.
+
+    A file ends once it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`:
+    rows get the commit time and sequence numbers of this instant; else they keep theirs. `requirements` are what the
+    metadata table must know of each file; None: nothing. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table.
+    `has_meta` is TableConfig.populate_meta_fields; without, no row is stamped, and no key of one is in the footers.
+    """
+
+    instant: str
+    schema: AvroSchema
+    config: WriteConfig
+    target_bytes: int
+    as_hudi_1: bool
+    stamps_rows: bool = False
+    requirements: StatisticsRequirements | None = None
+    has_meta: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """One of them; `statistics` are those that were required."""
+
+    stat: WriteStat
+    statistics: FileStatistics | None = None
+
+
+@dataclass
+class FileGroupWriter:
+    """Writes rows of one partition to new file groups `<prefix>-0`, `<prefix>-1` and so on.
+
+    Use it in a `with` block: an error inside removes the file that was begun. Memory: that of a BaseFileHandle.
+    """
+
+    storage: Storage
+    files: NewFiles
+    partition: str
+    prefix: str
+    codec: str
+    attempt: TaskAttempt
+    done: list[NewFile] = field(default_factory=list)
+    first_row: int = 0
+    """Where sequence numbers go on, behind another writer of this attempt."""
+    spark_version: str | None = None
+    """See BaseFileHandle."""
+
+    def __post_init__(self) -> None:
+        self._handle: BaseFileHandle | None = None
+        self._stack = ExitStack()
+        self._started = 0.0
+        self._rows = self.first_row
+        self._knows_keys = False
+
+    @property
+    def next_row(self) -> int:
+        """The sequence number that the next row would get."""
+        return self._rows
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Appends rows, with their keys unless these were joined."""
+        if batch.num_rows:
+            rows = self._stamped(batch) if self.files.stamps_rows else batch
+            self.handle.write(rows, known_keys=self._knows_keys)
+            self._end_full()
+
+    def copy(self, source: RowGroupSource, number: int, keys: Iterable[pa.Array]) -> None:
+        """Appends a row group of another base file, not decoded. `keys` are its record keys, none where they were
+        joined.
+        """
+        self.handle.copy(source, number)
+        for some in keys:
+            self.handle.keys.add(some)
+        self._end_full()
+
+    @contextmanager
+    def joining(self, base: ParquetBaseFile) -> Iterator[bool]:
+        """Joins the keys of `base`, all of whose rows the block appends, by its footer; whether that could be done: it
+        cannot where so many bytes fill the file, nor where the footer does not fit (FileKeys.join).
+
+        A file with these keys does not end within the block, however large it gets: the next one would lack the keys of
+        the rows that are left, and look-ups by its filter and range would miss these rows.
+        """
+        has_room = self.handle.position + base.size < self.files.target_bytes
+        self._knows_keys = has_room and self.handle.keys.join(base)
+        yield self._knows_keys
+        self._knows_keys = False
+        self._end_full()
+
+    @property
+    def handle(self) -> BaseFileHandle:
+        """The file that rows are appended to; it is begun where there is none."""
+        if self._handle is None:
+            self._started = time.perf_counter()
+            token = WriteToken(self.attempt.partition_id, self.attempt.stage_id, self.attempt.attempt_id)
+            name = str(BaseFileName(f"{self.prefix}-{len(self.done)}", token, self.files.instant, "parquet"))
+            instant, epoch = self.files.instant, self.attempt.stage_id
+            self._marker = create_marker(self.storage, instant, self.partition, name, MarkerType.CREATE)
+            check_attempt(self.storage, instant, epoch, self._marker)
+            self._handle = self._stack.enter_context(
+                BaseFileHandle(
+                    self.storage,
+                    join(self.partition, name),
+                    self.files.schema,
+                    self.files.config,
+                    codec=self.codec,
+                    spark_version=self.spark_version,
+                    has_keys=self.files.has_meta,
+                )
+            )
+        return self._handle
+
+    def close(self) -> tuple[NewFile, ...]:
+        """Completes the last file; all of them. There is none where no row came."""
+        self._end()
+        return tuple(self.done)
+
+    def _stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """With the commit time and sequence numbers of this instant (HoodieRecord.generateSequenceId)."""
+        numbers = pa.array(range(self._rows, self._rows + batch.num_rows)).cast(pa.string())
+        self._rows += batch.num_rows
+        start = f"{self.files.instant}_{self.attempt.partition_id}_"
+        columns = {
+            COMMIT_TIME: pa.repeat(pa.scalar(self.files.instant), batch.num_rows),
+            COMMIT_SEQNO: pa.compute.binary_join_element_wise(pa.scalar(start), numbers, ""),
+        }
+        arrays = [columns.get(name, batch.column(at)) for at, name in enumerate(batch.schema.names)]
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+    def _end_full(self) -> None:
+        is_full = self._handle is not None and self._handle.position >= self.files.target_bytes
+        if is_full and not self._knows_keys:
+            self._end()
+
+    def _end(self) -> None:
+        handle = self._handle
+        if handle is None:
+            return
+        size = handle.close()
+        check_attempt(self.storage, self.files.instant, self.attempt.stage_id, self._marker)
+        self._handle = None
+        self._stack.close()
+        created_ms = int((time.perf_counter() - self._started) * 1000)
+        self.done.append(NewFile(self._stat(handle, size, created_ms), self._statistics(handle, size)))
+
+    def _stat(self, handle: BaseFileHandle, size: int, created_ms: int) -> WriteStat:
+        extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": 0} if self.files.as_hudi_1 else {}
+        return WriteStat(
+            file_id=parse_base_file(handle.path.rpartition("/")[2]).file_id,
+            path=handle.path,
+            partition_path=self.partition,
+            prev_commit=NULL_COMMIT,
+            num_writes=handle.rows,
+            num_deletes=0,
+            num_update_writes=0,
+            num_inserts=handle.rows,
+            file_size_in_bytes=size,
+            total_write_bytes=size,
+            total_create_time_ms=created_ms,
+            extra=extra,
+        )
+
+    def _statistics(self, handle: BaseFileHandle, size: int) -> FileStatistics | None:
+        if self.files.requirements is None:
+            return None
+        file = DataFileRef(self.partition, handle.path.rpartition("/")[2], size, is_base=True)
+        return read_file_statistics(self.storage, file, self.files.requirements)
+
+    def __enter__(self) -> FileGroupWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+def prove_files(
+    files: Sequence[NewFile],
+    rows: Mapping[str, int],
+    instant: str,
+    replaced: Collection[FileGroupId],
+    *,
+    with_statistics: bool,
+) -> Rewritten:
+    """The new files, once they are shown to hold as many rows as there are by partition.
+
+    Raises ExecutionError otherwise: another number of rows; a file that is not a new one of these partitions, or has
+    the id of one that it replaces; statistics that are missing.
+    """
+    stats = [file.stat for file in files]
+    known = frozenset(group.file_id for group in replaced)
+    written: dict[str, int] = {}
+    for stat in stats:
+        _check_file(stat, instant, rows, known)
+        written[stat.partition_path] = written.get(stat.partition_path, 0) + stat.num_writes
+    for partition in sorted({*rows, *written}):
+        if rows.get(partition, 0) != written.get(partition, 0):
+            raise unproved(
+                f"{rows.get(partition, 0)} rows were read and {written.get(partition, 0)} written in {partition!r}"
+            )
+    if len({(stat.partition_path, stat.file_id) for stat in stats}) != len(stats):
+        raise unproved("two files are of one file group")
+    statistics: list[FileStatistics] = []
+    for file in files if with_statistics else ():
+        if file.statistics is None or file.statistics.file != base_file_of(file.stat):
+            raise unproved(f"the statistics of {file.stat.path} for the metadata table are not there")
+        statistics.append(file.statistics)
+    return Rewritten(list(map(base_file_of, stats)), stats, statistics)
+
+
+def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], replaced: Collection[str]) -> None:
+    try:
+        name = parse_base_file(stat.name)
+    except FormatError as error:
+        raise unproved(f"the engine returned {stat.path!r}: {error.message}") from error
+    is_right = (
+        stat.partition_path in partitions
+        and stat.path == join(stat.partition_path, stat.name)
+        and (name.file_id, name.instant) == (stat.file_id, instant)
+        and name.file_id not in replaced
+        and stat.file_size_in_bytes > 0
+        and stat.num_writes > 0
+    )
+    if not is_right:
+        raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
+
+
+def base_file_of(stat: WriteStat) -> DataFileRef:
+    """The base file that a write stat is of."""
+    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
+
+
+def moved_to(files: Sequence[DataFileRef], instant: str) -> list[SliceChange]:
+    """New file groups of `instant`, as changes of row-level indexes."""
+    return [SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), instant) for file in files]
+
+
+def by_partition(stats: Iterable[WriteStat]) -> Mapping[str, tuple[WriteStat, ...]]:
+    """The write stats of a commit by partition, partitions sorted."""
+    found: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        found.setdefault(stat.partition_path, []).append(stat)
+    return {partition: tuple(items) for partition, items in sorted(found.items())}

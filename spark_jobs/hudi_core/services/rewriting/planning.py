@@ -1,0 +1,217 @@
+"""How rewrites of file slices are planned, compactions and clusterings: under the lock, from one state of the table."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
+from hudi_core.config.write_config import PLAN_MAX_BYTES
+from hudi_core.engine.protocol import Json
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Extent
+from hudi_core.services.rewriting.other_writers import failed_eager_write, live_writer
+from hudi_core.services.rollback.failed_writes import undoing
+from hudi_core.services.service import InstantService, Nothing, Scheduled
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
+from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.instant_time import new_instant
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+CUT_KEY: Final = "airflow_hudi.plan.cut"
+"""Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
+
+PLANS_IN_TIME: Final = 4
+"""So many plans fit into the time of a run of all that is due, so that its end leaves completed instants, and is missed
+by one of them at most.
+"""
+_ASSUMED_RATE: Final = 8 << 20
+"""Bytes of a plan in a second, before a run has measured its own rate. One core of a slow machine compacts 20 MiB of
+base files a second (`--engine local`); a storage across a network may be slower than its disk.
+"""
+_MOST_BYTES: Final = 2**53
+"""The largest value of the option."""
+
+PlannedFiles = Iterable[tuple[str, Sequence[str]]]
+"""The files that one unit reads: names by partition."""
+
+
+def extent_of(storage: Storage, units: Sequence[PlannedFiles], config: EngineConfig) -> Extent:
+    """How much a plan with these units is. Each of its partitions is listed once, unless the units alone decide."""
+    return Extent(len(units)) if len(units) > config.max_units else Extent.of(_sizes(storage, units), config)
+
+
+def _sizes(storage: Storage, units: Iterable[PlannedFiles]) -> Iterator[int]:
+    """Bytes of the files of each unit; a file that is gone has none."""
+    listed: dict[str, dict[str, int]] = {}
+    for unit in units:
+        total = 0
+        for partition, names in unit:
+            if partition not in listed:
+                listed[partition] = {info.name: info.size for info in storage.list_files(partition)}
+            total += sum(listed[partition].get(name, 0) for name in names)
+        yield total
+
+
+def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Sequence[float]) -> list[int]:
+    """Which of the items of a plan, by their bytes and what each is good for, are within PLAN_MAX_BYTES: their
+    indexes, in order. All of them where the option is not set, one in any case.
+    """
+    most = PLAN_MAX_BYTES.read(options)
+    if most is None or sum(sizes) <= most:
+        return [*range(len(sizes))]
+    best = sorted(range(len(sizes)), key=lambda at: (-gains[at] / max(1, sizes[at]), at))
+    taken: list[int] = []
+    room = most
+    for at in best:
+        if not taken or sizes[at] <= room:
+            taken.append(at)
+            room -= sizes[at]
+    return sorted(taken)
+
+
+def cut_to(
+    context: TableContext, seconds: float | None, rate: float | None = None, most: int | None = None
+) -> TableContext:
+    """The table with PLAN_MAX_BYTES for a plan of `most` bytes that takes `seconds`, at `rate` bytes a second where it
+    is known; None for no limit. The smallest counts, with that of the table's options. Raises ConfigError for these.
+    """
+    in_time = None if seconds is None else int(seconds * (rate or _ASSUMED_RATE))
+    limits = [limit for limit in (in_time, most) if limit is not None]
+    if not limits:
+        return context
+    given = PLAN_MAX_BYTES.read(context.options) or _MOST_BYTES
+    budget = max(1, min(given, *limits))
+    return replace(context, options={**context.options, PLAN_MAX_BYTES.name: str(budget)})
+
+
+def was_cut(context: TableContext, planned: Instant | None) -> bool:
+    """Whether the plan of a compaction or clustering left something out that was due, and so still is. False where it
+    cannot be read any more. Raises FormatError.
+    """
+    extra = _member_of(context, planned, "extraMetadata", dict) or {}
+    return bool(extra.get(CUT_KEY) == "true")
+
+
+def left_partitions(context: TableContext, planned: Instant | None) -> bool:
+    """Whether it left out partitions, wholly or in part, also one of Hudi's: whatever the reason, as the number of
+    groups. False and raises as was_cut.
+    """
+    return bool(_member_of(context, planned, MISSING_PARTITIONS, list))
+
+
+def _member_of(context: TableContext, planned: Instant | None, name: str, kind: type) -> Any:
+    if planned is None:
+        return None
+    where = planned.requested_time, planned.pending_action, State.REQUESTED
+    try:
+        plan = context.active.read_any(*where)
+    except StorageNotFoundError:
+        return None
+    path = context.active.path(*where)
+    return member(member(plan, "clusteringPlan", dict, path=path) or plan, name, kind, path=path)
+
+
+def cut_metadata(*, cut: bool) -> dict[str, str]:
+    """What a plan records of that."""
+    return {CUT_KEY: "true"} if cut else {}
+
+
+class PlannedRewrite(Protocol):
+    """A plan, ready to be requested."""
+
+    def to_json(self) -> Json:
+        """The plan as hudictl prints it."""
+        ...
+
+
+Made = TypeVar("Made", bound=PlannedRewrite)
+
+
+class RewriteService(InstantService, Generic[Made]):
+    """See InstantService. What a service of this kind plans is drawn from one state of the timeline, and asked again
+    where that has changed once the lock is held.
+    """
+
+    rewritten: ClassVar[str]
+    """What is done to rows, for messages: `compacted`."""
+
+    @abstractmethod
+    def check(self, context: TableContext, timeline: Timeline) -> None:
+        """Raises UnsupportedError for a table that this engine does not rewrite."""
+
+    @abstractmethod
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+        """The plan at `instant`, which is drawn before `timeline` is loaded; nothing is written."""
+
+    @abstractmethod
+    def encode(self, context: TableContext, made: Made, owner: Owner) -> bytes:
+        """The requested file."""
+
+    def requested_as(self, context: TableContext) -> str:
+        """The action of the requested file."""
+        return self.action
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
+        """Plans an instant and requests it.
+
+        The table is read without the lock, and read again under it where its timeline has changed. The instant is drawn
+        before the timeline is looked at for the last time: what completes meanwhile is after it.
+        Raises UnsupportedError as `check`, ConfigError for options, FormatError for a pending plan that is not safe.
+        """
+        timeline = context.active.load()
+        self.check(context, timeline)
+        times = (time for item in timeline for time in (item.requested_time, item.completed_at))
+        made = self.plan(context, timeline, new_instant(times, context.zone))
+        if isinstance(made, Nothing):
+            return Scheduled(None, None, made.reason)
+        if dry_run:
+            return Scheduled(None, made.to_json())
+        with context.lock(owner) as lock:
+            instant = context.new_instant(context.active.load())
+            latest = context.active.load()
+            if latest != timeline:
+                made = self.plan(context, latest, instant)
+            if isinstance(made, Nothing):
+                return Scheduled(None, None, made.reason)
+            content = self.encode(context, made, owner)
+            lock.check()
+            context.active.create_requested(instant, self.requested_as(context), content)
+        log.info("%s %s requested", self.name, instant)
+        return Scheduled(instant, made.to_json())
+
+    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+        """What `schedule` requests at `instant`, or why nothing."""
+        found = undoing(context.active, timeline)
+        if found is not None:
+            undo, way_out = found
+            return Nothing(
+                f"{undo.action} {undo.requested_time} is pending, and may take back what would be {self.rewritten}: "
+                f"{way_out}"
+            )
+        writer = live_writer(context, timeline, self.action)
+        if writer is not None:
+            return Nothing(
+                f"{writer.action} {writer.requested_time} is pending, and what it writes would be lost behind a plan: "
+                f"wait for it, roll it back, or set {CONCURRENCY_MODE.name}=optimistic_concurrency_control where every "
+                "writer has it"
+            )
+        failed = failed_eager_write(context, timeline, self.action)
+        if failed is not None:
+            return Nothing(
+                f"{failed.action} {failed.requested_time} is pending, and an EAGER writer, which rolls it back, fails "
+                f"behind a later commit: hudictl rollback TABLE, or set {FAILED_WRITES_POLICY.name}=LAZY where every "
+                "writer has it"
+            )
+        return self.make(context, timeline, instant)

@@ -1,0 +1,167 @@
+"""The rows of a file slice that a clustering plan names: its base file, merged with its log files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.record_keys import key_texts
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
+from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
+from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.model.names import RECORD_KEY
+from hudi_core.model.partition import join
+from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
+from hudi_core.view.file_group import DataFile
+
+GROUP_ROWS: Final = 4
+"""How many base rows are looked up at once for each log record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringTarget:
+    """What all tasks of a clustering know: the table, how its slices are read, and how the new files are written.
+
+    Log blocks count whose instant is committed: `committed` is CommittedInstants.of the timeline. `policy` is None
+    where no slice has log files.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    files: NewFiles
+    committed: CommittedInstants
+    policy: MergePolicy | None
+
+    @property
+    def config(self) -> WriteConfig:
+        """The options of reading and writing."""
+        return self.files.config
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCount:
+    """How many rows a file slice of the plan had, and corrupt log blocks that were passed over."""
+
+    partition: str
+    file_id: str
+    rows: int
+    corrupt: int = 0
+
+
+@dataclass
+class SliceRows:
+    """An open slice. `base` is its base file; `merge` what its log files hold, None where no log block counts."""
+
+    target: ClusteringTarget
+    item: ClusteringSlice
+    schema: pa.Schema
+    base: ParquetBaseFile | None
+    merge: SliceMerge | None
+    corrupt: int = 0
+    rows: int = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows. Raises ExecutionError at the end where some were lost or doubled on the way."""
+        base, most = self.base_rows(), self.target.config.batch_rows
+        rows = base if self.merge is None else self.merge.rows(base, batch_rows=most, group_rows=GROUP_ROWS)
+        for batch in rows:
+            self.rows += batch.num_rows
+            yield batch
+        self.check()
+
+    def base_rows(
+        self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both.
+
+        Raises CorruptFileError for a row without a key, where that is in a column: none could be merged with it.
+        """
+        if self.base is None:
+            return
+        config = self.target.config
+        for batch in base_batches(
+            self.base,
+            schema or self.schema,
+            batch_rows=config.batch_rows,
+            batch_bytes=config.memory_bytes // GROUP_SHARE,
+            row_groups=row_groups,
+        ):
+            if self.target.files.has_meta and RECORD_KEY in batch.schema.names:
+                key_texts(batch.column(RECORD_KEY), path=self.base.path)
+            yield batch
+
+    def count(self) -> SliceCount:
+        """The rows that went by."""
+        return SliceCount(self.item.partition, self.item.file_id, self.rows, self.corrupt)
+
+    def check(self) -> None:
+        """Raises ExecutionError unless all rows went by."""
+        in_base = 0 if self.base is None else self.base.num_rows
+        read, due = (self.rows, in_base) if self.merge is None else (self.merge.counts.base, in_base)
+        if read == due and self.merge is not None:
+            read, due = self.rows, self.merge.counts.written
+        if read != due:
+            raise ExecutionError(
+                f"{read} of {due} rows of the file slice were read", path=join(self.item.partition, self.item.file_id)
+            )
+
+
+@contextmanager
+def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice) -> Iterator[SliceRows]:
+    """The slice, closed at the end of the block; its rows come with the columns of the new files but their name.
+
+    Rows are merged as by queries: of base rows with the same key the first alone. So does Hudi 0.15, which reads what
+    it clusters by HoodieFileSliceReader.
+
+    Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
+    CorruptFileError for a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed),
+    UnsupportedError, also for change
+    operations, which the new files would lose.
+    """
+    names = item.data_logs
+    files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
+    scan = scan_log_files(storage, files, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
+    corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
+    policy = target.policy
+    schema = rows_schema(target.files.schema, path=item.file_id)
+    with _base_file(storage, item) as base:
+        if not scan.blocks:
+            yield SliceRows(target, item, schema, base, None, corrupt)
+            return
+        if policy is None:
+            raise ExecutionError(
+                "the file slice has log files, and the task no rules to merge them by", path=item.file_id
+            )
+        with merging(
+            storage,
+            scan,
+            schema,
+            policy,
+            Ordering.of(policy, target.files.schema, path=item.file_id),
+            base=None if base is None else base.path,
+            first_only=True,
+            budget=target.config.memory_bytes,
+        ) as merge:
+            yield SliceRows(target, item, schema, base, merge, corrupt)
+
+
+@contextmanager
+def _base_file(storage: Storage, item: ClusteringSlice) -> Iterator[ParquetBaseFile | None]:
+    if item.base_file is None:
+        yield None
+        return
+    with open_replaced_file(storage, join(item.partition, item.base_file)) as base:
+        yield base
