@@ -1,4 +1,6 @@
-"""Options of the local engine: what `--engine auto` gives it, and how many processors and how much memory it takes."""
+"""Options of the local engine: what `--engine auto` gives it, and how many processors and how much memory it takes; and
+which Python modules every engine needs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_core.config.keys import keys_in, number, read_fields
+
+NEEDED_MODULES = {"pyarrow": "columns, Parquet, and the data files of object stores", "numpy": "columns"}
+"""Modules that every unit needs, and what for; fastavro and sqlglot, too, of which the job zip has copies. The words of
+spark_jobs/main.py are its own: it runs before this can be imported.
+"""
+OPTIONAL_MODULES = {"polars": "Avro log records"}
+"""Modules without which a unit takes longer: fastavro decodes them then (codec.avro.arrow)."""
 
 _MAX = 2**53
 

@@ -104,6 +104,12 @@ class CompletedWrites:
         active = ActiveTimeline(storage, config)
         return CompletedWrites(active, active.load(), lambda: load_history(storage, config))
 
+    def read_commit(self, commit: Instant) -> CommitMetadata:
+        """A commit of the timeline, which is not read again for the bytes of log files."""
+        metadata = self._active.read_commit(commit)
+        self._read[commit] = _bytes_of(commit, metadata)
+        return metadata
+
     def why_not_torn(self, block: CorruptBlock) -> str | None:
         """Which commit covers bytes of the block, or why none can be ruled out; None of the torn end of a write that
         no commit completed.
@@ -140,7 +146,7 @@ class CompletedWrites:
         for commit in self._timeline.commits():
             if may_be_older or commit.requested_time >= since:
                 if commit not in self._read:
-                    self._read[commit] = _bytes_of(commit, self._active.read_commit(commit))
+                    self.read_commit(commit)
                 yield from self._read[commit]
         if self._begin is None or since < self._begin:
             archived = [item for item in self._history.instants() if item.requested_time >= since]

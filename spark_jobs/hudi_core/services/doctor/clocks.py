@@ -6,16 +6,16 @@ Instants must be in one zone, and their order must be that of the work (HUDI-750
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from hudi_core.config.read_config import TIMELINE_ZONE
-from hudi_core.config.table_config import timeline_zone as configured_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import ClockObservations, Finding, Observations
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -33,13 +33,33 @@ _COARSE: Final = 2.0
 """Seconds to which some storages cut the times of files: object stores to one, archives and old file systems to two."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClockObservations:
+    """Clocks and zones: `zone` of the timeline in this run, `recorded` in hoodie.properties, `here` what LOCAL means.
+
+    `offsets`: how much later the latest instants are than the creation of their first file, read in `zone`.
+    `storage_ahead` and `newest_ahead`: how far the newest file and instant are ahead of this process's clock; None when
+    there is none.
+    """
+
+    zone: str
+    recorded: str
+    here: str
+    tolerated: float
+    offsets: tuple[float, ...] = ()
+    storage_ahead: float | None = None
+    newest_ahead: float | None = None
+    newest: str | None = None
+
+
 def read_clocks(
     context: TableContext, timeline: Timeline, modified: Mapping[str, float], now: float
 ) -> ClockObservations:
     """`modified` has the times of the timeline's files by path, `now` is this process's clock; epoch seconds."""
-    zone = configured_zone(context.config, context.options)
-    latest = [moment for instant in timeline for moment in _moments(instant, zone)]
-    newest = max(latest, default=None)
+    zone = context.zone
+    times = {time for instant in timeline for time in (instant.requested_time, instant.completion_time) if time}
+    moments = ((moment_of(time, zone), time) for time in times)
+    newest = max(((moment, time) for moment, time in moments if moment is not None), default=None)
     return ClockObservations(
         zone=zone,
         recorded=context.config.timezone,
@@ -56,19 +76,12 @@ def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, f
     """A requested file is made as soon as its instant is drawn; not so for savepoints, restores and indexings, which
     are planned before the latest write.
     """
-    drawn = [item for item in timeline if item.action not in (Action.SAVEPOINT, Action.INDEXING)]
+    drawn = [instant for instant in timeline if instant.action not in (Action.SAVEPOINT, Action.INDEXING)]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
         moment = moment_of(instant.requested_time, zone)
         if path in modified and moment is not None:
             yield moment - modified[path]
-
-
-def _moments(instant: Instant, zone: str) -> Iterator[tuple[float, str]]:
-    for time in (instant.requested_time, instant.completion_time):
-        moment = None if time is None else moment_of(time, zone)
-        if time is not None and moment is not None:
-            yield moment, time
 
 
 def moment_of(time: str, zone: str) -> float | None:
@@ -79,15 +92,15 @@ def moment_of(time: str, zone: str) -> float | None:
         return None  # an initial instant such as 00000000000000010 is no date
 
 
-def timeline_zone(observed: Observations) -> Iterator[Finding]:
+def timeline_zone(clock: ClockObservations) -> Iterator[Finding]:
     """Instants whole quarters of an hour beside their files' times: written in another zone than they are read in."""
-    shifts = _shifts(observed.clock.offsets)
+    shifts = _shifts(clock.offsets)
     if len(shifts) > 1:
         yield Finding(
             "mixed_zones",
             "error",
             f"the latest instants were drawn in different zones ({', '.join(_hours(shift) for shift in shifts)} "
-            f"beside {observed.clock.zone}): a later write may have the older instant",
+            f"beside {clock.zone}): a later write may have the older instant",
             "give all writers one zone: hoodie.table.timeline.timezone=UTC, or the same time zone of their "
             "processes; stop the others meanwhile",
         )
@@ -96,7 +109,7 @@ def timeline_zone(observed: Observations) -> Iterator[Finding]:
             "timeline_zone",
             "warning",
             f"the table's instants are {_hours(shifts[0])} beside the times of their files when they are read in "
-            f"{observed.clock.zone} (LOCAL is {observed.clock.here} here)",
+            f"{clock.zone} (LOCAL is {clock.here} here)",
             f"set {TIMELINE_ZONE.name} to the zone of the writers",
         )
 
@@ -114,34 +127,27 @@ def _hours(quarters: int) -> str:
     return f"{quarters / 4:+g} h"
 
 
-def clock_skew(observed: Observations) -> Iterator[Finding]:
+def clock_skew(clock: ClockObservations) -> Iterator[Finding]:
     """Clocks that disagree by more than the table's writers wait for."""
-    clock = observed.clock
+    skews = []
     if clock.storage_ahead is not None and clock.storage_ahead > clock.tolerated:
-        yield _skew(
-            f"the storage's clock is {clock.storage_ahead:.1f} s or more ahead of this process's",
-            clock.storage_ahead,
-            clock.tolerated,
-        )
+        what = f"the storage's clock is {clock.storage_ahead:.1f} s or more ahead of this process's"
+        skews.append((what, clock.storage_ahead))
     ahead = max((offset for offset in clock.offsets if offset < _NEAR), default=0.0)
     # A file is made after its instant is drawn, so an instant later than its file can only be a clock that is ahead.
     if _shifts(clock.offsets) == (0,) and ahead > clock.tolerated + _COARSE:
-        yield _skew(f"a writer's clock was {ahead:.1f} s ahead of the storage's", ahead, clock.tolerated)
+        skews.append((f"a writer's clock was {ahead:.1f} s ahead of the storage's", ahead))
+    for what, seconds in skews:
+        yield Finding(
+            "clock_skew",
+            "warning",
+            f"{what}; {clock.tolerated:g} s are waited for",
+            f"synchronise the clocks (NTP), or set {CLOCK_SKEW_MS.name} to {int(seconds * 1000) + 1} on every writer",
+        )
 
 
-def _skew(what: str, seconds: float, tolerated: float) -> Finding:
-    need = int(seconds * 1000) + 1
-    return Finding(
-        "clock_skew",
-        "warning",
-        f"{what}; {tolerated:g} s are waited for",
-        f"synchronise the clocks (NTP), or set {CLOCK_SKEW_MS.name} to {need} on every writer",
-    )
-
-
-def instant_ahead(observed: Observations) -> Iterator[Finding]:
+def instant_ahead(clock: ClockObservations) -> Iterator[Finding]:
     """An instant of the future: every later one has to be larger, and Hudi's writers do not see to that."""
-    clock = observed.clock
     if clock.newest_ahead is not None and clock.newest_ahead > clock.tolerated:
         yield Finding(
             "instant_ahead",

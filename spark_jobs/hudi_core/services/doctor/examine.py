@@ -1,54 +1,202 @@
-"""`doctor`: looks at a table from all sides and writes nothing."""
+"""`doctor`: looks at a table from all sides and writes nothing, so ages are measured by this process's clock."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES, HeartbeatConfig
+from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import ExecutorObservations, Finding, Observations, WriterOption
-from hudi_core.services.doctor.observe import observe
-from hudi_core.services.doctor.rules import diagnose
-from hudi_core.services.doctor.writer_rules import writer_options
+from hudi_core.services.doctor.base_files import copied_files, cut_files, mislabelled_files, shared_buckets
+from hudi_core.services.doctor.clocks import ClockObservations, clock_skew, instant_ahead, read_clocks, timeline_zone
+from hudi_core.services.doctor.compression import codec_saving, read_compression
+from hudi_core.services.doctor.data_files import DataFiles
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.indexes import indexes
+from hudi_core.services.doctor.instants import (
+    latest_indexing,
+    overtaken,
+    pending_instants,
+    stalled_instants,
+    strange_names,
+)
+from hudi_core.services.doctor.listings import listings, orphans
+from hudi_core.services.doctor.log_files import damaged_logs
+from hudi_core.services.doctor.wheels import (
+    ExecutorObservations,
+    Wheel,
+    executor_modules,
+    missing_wheels,
+    needed_wheels,
+)
+from hudi_core.services.doctor.writers import (
+    LockObservations,
+    WriterOption,
+    blocking_lock,
+    read_lock,
+    unnamed_indexes,
+    writer_options,
+    writers,
+)
+from hudi_core.storage.one_look import one_look
+from hudi_core.storage.registry import scheme_of
+from hudi_core.transaction.locks.unlocked_writers import read_signs
+from hudi_core.transaction.own_writes import with_own_writes
+from hudi_core.transaction.writer_heartbeats import eager_writers, read_heartbeats
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreObservations:
+    """What the storage offers. Only a race shows whether it keeps the guarantees (storage.probe)."""
+
+    scheme: str
+    exclusive_create: bool
+    conditional_write: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """The findings, the worst first, and their observations."""
+    """The findings, the worst first, and what else people want to see; `executors` is None where there were none."""
 
+    uri: str
     name: str
     version: int
-    observed: Observations
     findings: tuple[Finding, ...]
     writer_options: tuple[WriterOption, ...]
+    clock: ClockObservations
+    lock: LockObservations
+    store: StoreObservations
+    wheels: tuple[Wheel, ...]
+    executors: ExecutorObservations | None
+    files_looked_at: bool
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl doctor --json`."""
-        observed, executors = self.observed, self.observed.executors
+        executors = self.executors
         return {
-            "table": observed.uri,
+            "table": self.uri,
             "name": self.name,
             "version": self.version,
             "findings": [finding.to_dict() for finding in self.findings],
             "writer_options": [asdict(option) for option in self.writer_options],
-            "clock": asdict(observed.clock) | {"offsets": list(observed.clock.offsets)},
-            "lock": asdict(observed.lock),
-            "store": asdict(observed.store),
-            "wheels": [asdict(wheel) for wheel in observed.wheels],
+            "clock": asdict(self.clock) | {"offsets": list(self.clock.offsets)},
+            "lock": asdict(self.lock),
+            "store": asdict(self.store),
+            "wheels": [asdict(wheel) for wheel in self.wheels],
             "executors": None if executors is None else asdict(executors) | {"setups": list(executors.setups)},
-            "files_looked_at": observed.orphans.looked,
+            "files_looked_at": self.files_looked_at,
         }
 
 
 def examine(
     context: TableContext, *, files: bool = True, executors: ExecutorObservations | None = None
 ) -> DoctorReport:
-    """Examines the table; without `files` its data files are not listed. Errors as of observe."""
-    observed = observe(context, files=files, executors=executors)
-    return DoctorReport(
-        context.config.name,
-        int(context.config.version),
-        observed,
-        tuple(diagnose(observed)),
-        tuple(writer_options(observed)),
+    """Examines the table. With `files` its data files are listed, too, and some are sampled.
+
+    Raises FormatError naming a damaged file of the archive or a damaged log file; other damage is a finding.
+    """
+    with one_look(context.storage):
+        return _examine(context, files, executors)
+
+
+def _examine(context: TableContext, files: bool, executors: ExecutorObservations | None) -> DoctorReport:
+    now, scheme = time.time(), scheme_of(context.uri)
+    modified, timeline = context.active.modified(), context.active.load()
+    heartbeats = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time)
+    heartbeats = with_own_writes(heartbeats, context.storage, context.active, timeline)
+    mode = CONCURRENCY_MODE.name
+    options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
+    stalled_after = STALLED_MINUTES.read(context.options) * 60.0
+    compression = read_compression(context, timeline, files=files)
+    clock = read_clocks(context, timeline, modified, now)
+    lock = read_lock(context, context.options, now)
+    storage = context.storage
+    store = StoreObservations(scheme, storage.supports_exclusive_create, storage.supports_conditional_write)
+    wheels = needed_wheels(scheme, context.options, compression.codec)
+    eager = [instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)]
+    others = read_signs(context.storage, context.config, context.options, now=time.time).describe()
+    data = DataFiles(context, timeline)
+    findings = (
+        *_of_files(data, listed=files),
+        *strange_names(context),
+        *stalled_instants(pending_instants(context, timeline, modified, heartbeats), context.uri, stalled_after),
+        *blocking_lock(lock, stalled_after),
+        *writers(options, lock.provider, eager, others),
+        *unnamed_indexes(options, context.config),
+        *timeline_zone(clock),
+        *clock_skew(clock),
+        *instant_ahead(clock),
+        *overtaken(data),
+        *latest_indexing(timeline),
+        *metadata_drop(context),
+        *unproven_store(store, context.uri),
+        *missing_wheels(wheels),
+        *executor_modules(executors, compression.codec, options),
+        *codec_saving(compression),
     )
+    return DoctorReport(
+        uri=context.uri,
+        name=context.config.name,
+        version=int(context.config.version),
+        findings=tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity])),
+        writer_options=tuple(writer_options(options, lock.provider, scheme)),
+        clock=clock,
+        lock=lock,
+        store=store,
+        wheels=wheels,
+        executors=executors,
+        files_looked_at=files,
+    )
+
+
+def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
+    """What indexes, and data files where they are `listed`, show."""
+    if not listed:
+        doubts = [*indexes(files, ranges=False)]
+        yield from doubts if files.is_current() else ()
+        return
+    cut = [*cut_files(files)]  # first: it reads each commit, also for the log files
+    yield from orphans(files)
+    differences = [*listings(files)]
+    of_slices = (*damaged_logs(files), *copied_files(files), *shared_buckets(files), *mislabelled_files(files))
+    doubts = [*indexes(files, ranges=True)]
+    is_current = files.is_current()  # else what differs may be what was written meanwhile
+    yield from differences if is_current else ()
+    yield from (*of_slices, *cut)
+    yield from doubts if is_current else ()
+
+
+def metadata_drop(context: TableContext) -> Iterator[Finding]:
+    """A metadata table that was being dropped when its process died."""
+    if is_drop_unfinished(context.storage, context.config):
+        yield Finding(
+            "metadata_drop_unfinished",
+            "warning",
+            "hoodie.properties list no metadata table, but parts of one are left: a drop was cut off",
+            "a restore finishes it under the lock; else delete .hoodie/metadata while no writer is at work",
+            path=".hoodie/metadata",
+        )
+
+
+def unproven_store(store: StoreObservations, uri: str) -> Iterator[Finding]:
+    """A storage that cannot carry a timeline, or an untested one."""
+    if not store.exclusive_create:
+        yield Finding(
+            "store_not_atomic",
+            "error",
+            f"the storage library of {store.scheme}:// offers no exclusive create: two runs may both believe to have "
+            "won",
+            "run one writer and one service at a time, or keep the table on a storage with conditional puts",
+        )
+    elif store.scheme not in ("file", "memory"):
+        yield Finding(
+            "store_unproven",
+            "info",
+            "timeline and lease rest on conditional puts, which many S3-compatible servers get wrong under a race",
+            f"once per storage: hudictl probe-store on a folder of the same bucket as {uri}",
+        )

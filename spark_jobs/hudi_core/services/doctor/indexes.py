@@ -1,4 +1,4 @@
-"""What Hudi's writers left out of the indexes of the metadata table, and the rules on it (docs/decisions/0018)."""
+"""What Hudi's writers left out of the indexes of the metadata table (docs/decisions/0018)."""
 
 from __future__ import annotations
 
@@ -18,105 +18,54 @@ from hudi_core.errors import (
 )
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX
 from hudi_core.metadata_table.read.group_reader import check_base_file
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.write.commit_updates import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
-from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, IndexObservations, Observations
+from hudi_core.services.doctor.data_files import DataFiles
+from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.metadata.incomplete_indexes import doubts_of
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.timeline.timeline import Timeline
 
 _SHOWN: Final = 5
 _THREADS: Final = 16
 
 
-def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> IndexObservations:
-    """What is in doubt of the indexes; with `ranges`, doubtful ranges of partitions are compared with those of their
-    files. Memory: the statistics of the files in one partition, and the names of the partitions.
-
-    Nothing where the metadata table cannot be read, which the rules on its list of files report, nor when the timeline
-    changed meanwhile.
+def indexes(files: DataFiles, *, ranges: bool) -> Iterator[Finding]:
+    """Indexes by which readers lose rows; with `ranges`, doubtful ranges of partitions are compared with those of their
+    files, and the files of indexes are looked at. Memory: the statistics of the files in one partition, and the names
+    of the partitions. Where the metadata table cannot be read, that alone is said.
     """
-    if not context.has_metadata_table:
-        return IndexObservations()
+    if not files.context.has_metadata_table:
+        return
     try:
-        metadata = MetadataTable(context.storage, context.config, timeline)
-        unrecorded = tuple(item.requested_time for item in metadata.unrecorded_writes())
-        listed = sorted(metadata.partition_types - {FILES_PARTITION})
-        empty = tuple(name for name in listed if not metadata.has_index(name))
-        damaged = _damaged(context, timeline, set(listed).difference(empty)) if ranges else {}
-        if damaged:
-            return IndexObservations(empty=empty, unrecorded=unrecorded, damaged=damaged)
-        doubts = dict(doubts_of(metadata))
-        found = IndexObservations(
-            empty=empty,
-            unrecorded=unrecorded,
-            narrow=_narrow(context, timeline, metadata) if ranges else {},
-            doubtful_keys=doubts.pop(RECORD_INDEX, frozenset()) != frozenset(),
-            incomplete=tuple(name for name, groups in doubts.items() if groups),
-            unproven=tuple(name for name, groups in doubts.items() if groups is None),
-        )
+        yield from list(_indexes(files, files.context.uri, ranges))
     except (FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError, ConflictError) as error:
-        return IndexObservations(problem=str(error))
-    return found if context.active.load() == timeline else IndexObservations()
-
-
-def _damaged(context: TableContext, timeline: Timeline, names: Collection[str]) -> dict[str, FormatError]:
-    """By index, the first of its files that is gone, shorter than the metadata table's commits say, or without the end
-    of an HFile. One request for each base file.
-    """
-    snapshot = MetadataTableSnapshot(context.storage, context.config, timeline)
-    found: dict[str, FormatError] = {}
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="index-files") as pool:
-        for name in sorted(names):
-            try:
-                bases = (item.base_file for item in snapshot.checked_slices(name))
-                check = partial(check_base_file, context.storage)
-                list(pool.map(check, [info for info in bases if info is not None]))
-            except FormatError as error:
-                found[name] = error
-    return found
-
-
-def _narrow(context: TableContext, timeline: Timeline, metadata: MetadataTable) -> dict[str, tuple[str, ...]]:
-    names = set(metadata.indexes_in_doubt)
-    if metadata.has_index(PARTITION_STATS) and metadata.may_have_narrow_ranges:
-        names.add(PARTITION_STATS)
-    if not names:
-        return {}
-    files = RemainingFiles(context.storage, context.config, "", nothing_in(metadata.list_partitions()))
-    table = indexed_table(context, timeline)
-    found = {}
-    for name in sorted(names):
-        # An expression that this release, or a run without the zone of Spark's sessions, does not keep has no range.
-        with suppress(*(() if name == PARTITION_STATS else (UnsupportedError,))):
-            found[name] = widening(table, [name], "", files).partitions
-    return {name: partitions for name, partitions in found.items() if partitions}
-
-
-def indexes(observed: Observations) -> Iterator[Finding]:
-    """Indexes by which readers lose rows."""
-    found, uri = observed.indexes, observed.uri
-    if found.problem is not None:
         yield Finding(
             "index_unreadable",
             "warning",
-            f"the indexes could not be compared with the files: {found.problem}",
-            f"hudictl metadata validate {uri}",
+            f"the indexes could not be compared with the files: {error}",
+            f"hudictl metadata validate {files.context.uri}",
         )
-    if found.unrecorded:
+
+
+def _indexes(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
+    metadata = files.metadata
+    unrecorded = metadata.unrecorded_writes()
+    if unrecorded:
+        first = unrecorded[0].requested_time
         yield Finding(
             "metadata_behind",
             "error",
-            f"the metadata table lacks {len(found.unrecorded)} completed write(s), from {found.unrecorded[0]} on: "
+            f"the metadata table lacks {len(unrecorded)} completed write(s), from {first} on: "
             "Hudi's reads by it lose their rows, and so do the compactions that it plans. A writer of table version 6 "
             "that has an index to begin while an operation is pending leaves it so",
             f"hudictl metadata update {uri}",
-            instant=found.unrecorded[0],
+            instant=first,
         )
-    for name, error in found.damaged.items():
+    listed = sorted(metadata.partition_types - {FILES_PARTITION})
+    empty = [name for name in listed if not metadata.has_index(name)]
+    damaged = _damaged(files, set(listed).difference(empty)) if ranges else {}
+    for name, error in damaged.items():
         yield Finding(
             "index_damaged",
             "error",
@@ -125,7 +74,7 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"hudictl metadata create {uri} --partition {name}",
             path=error.path,
         )
-    for name in found.empty:
+    for name in empty:
         yield Finding(
             "index_empty",
             "warning",
@@ -134,7 +83,15 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"hudictl metadata drop {uri} --partition {name}",
             path=f".hoodie/metadata/{name}",
         )
-    for name, partitions in found.narrow.items():
+    if not damaged:
+        yield from _doubts(files, uri, ranges)
+
+
+def _doubts(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
+    """Of indexes whose files are whole: what Hudi's writers left out of them."""
+    doubts = dict(doubts_of(files.metadata))
+    doubtful_keys = doubts.pop(RECORD_INDEX, frozenset()) != frozenset()
+    for name, partitions in _narrow(files).items() if ranges else ():
         shown = ", ".join(partitions[:_SHOWN]) + (" …" if len(partitions) > _SHOWN else "")
         yield Finding(
             "partition_stats_narrow",
@@ -144,7 +101,7 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"hudictl metadata update {uri}",
         )
     rebuild = f"hudictl metadata update {uri} --option {REBUILD_ROW_INDEXES.name}=true"
-    if found.doubtful_keys:
+    if doubtful_keys:
         yield Finding(
             "record_index_doubtful",
             "info",
@@ -154,7 +111,7 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"hudictl metadata validate {uri}",
             path=f".hoodie/metadata/{RECORD_INDEX}",
         )
-    for name in found.incomplete:
+    for name in (name for name, groups in doubts.items() if groups):
         yield Finding(
             "secondary_index_incomplete",
             "error",
@@ -163,7 +120,7 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             rebuild,
             path=f".hoodie/metadata/{name}",
         )
-    for name in found.unproven:
+    for name in (name for name, groups in doubts.items() if groups is None):
         yield Finding(
             "secondary_index_unproven",
             "info",
@@ -171,3 +128,37 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"{rebuild}; afterwards run `metadata update` before the commits since the last one are archived",
             path=f".hoodie/metadata/{name}",
         )
+
+
+def _damaged(files: DataFiles, names: Collection[str]) -> dict[str, FormatError]:
+    """By index, the first of its files that is gone, shorter than the metadata table's commits say, or without the end
+    of an HFile. One request for each base file.
+    """
+    snapshot = MetadataTableSnapshot(files.storage, files.context.config, files.timeline)
+    damaged: dict[str, FormatError] = {}
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="index-files") as pool:
+        for name in sorted(names):
+            try:
+                bases = (item.base_file for item in snapshot.checked_slices(name))
+                check = partial(check_base_file, files.storage)
+                list(pool.map(check, [info for info in bases if info is not None]))
+            except FormatError as error:
+                damaged[name] = error
+    return damaged
+
+
+def _narrow(files: DataFiles) -> dict[str, tuple[str, ...]]:
+    metadata, context = files.metadata, files.context
+    names = set(metadata.indexes_in_doubt)
+    if metadata.has_index(PARTITION_STATS) and metadata.may_have_narrow_ranges:
+        names.add(PARTITION_STATS)
+    if not names:
+        return {}
+    remaining = RemainingFiles(files.storage, context.config, "", nothing_in(metadata.list_partitions()))
+    table = indexed_table(context, files.timeline)
+    narrow = {}
+    for name in sorted(names):
+        # An expression that this release, or a run without the zone of Spark's sessions, does not keep has no range.
+        with suppress(*(() if name == PARTITION_STATS else (UnsupportedError,))):
+            narrow[name] = widening(table, [name], "", remaining).partitions
+    return {name: partitions for name, partitions in narrow.items() if partitions}

@@ -1,20 +1,27 @@
-"""The metadata table's list of files compared with the storage in both directions, and the rules on it."""
+"""The files in the storage compared with the timeline and with the metadata table's list of files.
+
+A file of an instant that never completed is of a write that was rolled back and whose upload landed afterwards, or of
+one that died. A reader takes an instant for committed that is older than the timeline's first commit
+(HoodieTimeline.containsOrBeforeTimelineStarts). Files of such an instant are visible; those of a later one turn visible
+when the timeline's first commits are archived.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.services.archive.listing import appended_log_bytes, is_wrong_size
-from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, ListingObservations, Observations, WrongSize, named_files
+from hudi_core.services.archive.listing import Search, is_wrong_size, search
+from hudi_core.services.archive.planner import start_after
+from hudi_core.services.doctor.data_files import DataFiles
+from hudi_core.services.doctor.finding import Counted, Finding
 from hudi_core.services.metadata.validate.files import deletions_at_work
-from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.listing import walk_partitions
+from hudi_core.storage.one_look import look_again
+from hudi_core.timeline.instant import REPLACING_ACTIONS
 
 _REBUILD: Final = (
     "stop the writers, drop the metadata table with Hudi (hoodie.metadata.enable=false), and let the next "
@@ -22,93 +29,127 @@ _REBUILD: Final = (
 )
 
 
-def compare_listings(context: TableContext, timeline: Timeline) -> ListingObservations:
-    """Lists the table once, one partition in memory at a time. Nothing is found where no metadata table is in use.
+def orphans(files: DataFiles) -> Iterator[Finding]:
+    """Files of instants that never completed. In version 6, and of log files that are named after clusterings, the
+    headers of log blocks are read as well.
 
-    Nothing either while a clean, rollback or restore is inflight, or when the timeline changed meanwhile: both lists
-    may be right then. Files that are there and not listed count as base files of completed commits of the active
-    timeline only: an incomplete write has no records yet, and the name of a version 6 log file does not carry its
-    write. Raises FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
+    Instants older than the oldest archived one count as committed, as a truncated archive says nothing about them.
+    Raises FormatError for an archive or a log file that is damaged.
     """
-    if not context.has_metadata_table or deletions_at_work(timeline):
-        return ListingObservations()
-    written = appended_log_bytes(context, timeline)
+    timeline = files.timeline
+    start = start_after(timeline, frozenset())
+    if start is None:
+        return
+    archived = files.history().timeline()
+    known = timeline.commits().requested_times | timeline.pending().requested_times | archived.commits().requested_times
+    resized = (
+        timeline.of_actions(*REPLACING_ACTIONS).requested_times
+        | archived.of_actions(*REPLACING_ACTIONS).requested_times
+    )
+    later = Search(start, None, known, written=files.written, clusterings=resized)
+    earlier = replace(later, begin=min(archived.requested_times, default=start), end=start)
+    hidden, visible = (search(files.storage, files.by_partition.items(), scope).orphans for scope in (later, earlier))
+    look_again(files.storage)
+    new = files.context.active.load().requested_times  # instants that started, or completed, while files were listed
+    for instant, paths in sorted(visible.items()):
+        yield Finding(
+            "orphan_visible",
+            "error",
+            f"{_named(paths)} of instant {instant}, which never completed and is older than the timeline: readers take "
+            "them for committed",
+            "delete them when no writer is at work on that instant; a late upload after a rollback leaves such "
+            "files (hudi#18783)",
+            instant,
+            min(paths),
+        )
+    for instant, paths in sorted(hidden.items()):
+        if instant not in new:
+            yield Finding(
+                "orphan_hidden",
+                "warning",
+                f"{_named(paths)} of instant {instant}, which is neither completed nor pending: hidden until the "
+                "commits before it are archived",
+                "delete them when no writer is at work on that instant; our archival refuses to go past them",
+                instant,
+                min(paths),
+            )
+
+
+def _named(paths: Iterable[str]) -> str:
+    ordered = sorted(set(paths))
+    return Counted(ordered, len(ordered)).named()
+
+
+def listings(files: DataFiles) -> Iterator[Finding]:
+    """Entries without a file, committed files without an entry, entries of another size, an unreadable list. Nothing
+    where no metadata table is in use, nor while a clean, rollback or restore is inflight: both lists may be right then.
+
+    Files that are there and not listed count as base files of completed commits of the active timeline only: an
+    incomplete write has no records yet, and the name of a version 6 log file does not carry its write. Raises
+    FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
+    """
+    if not files.context.has_metadata_table or deletions_at_work(files.timeline):
+        return
+    written = files.written
     try:
-        found = _compare(context, timeline, written)
+        yield from list(_differences(files, written))
     except (FormatError, MetadataUnavailableError, StorageNotFoundError) as error:
-        return ListingObservations(problem=str(error))
-    return found if context.active.load() == timeline else ListingObservations()
+        what = f"the metadata table's list of files cannot be read: {error}"
+        yield Finding("metadata_unreadable", "error", what, _REBUILD)
 
 
-def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, int] | None) -> ListingObservations:
-    metadata = MetadataTable(context.storage, context.config, timeline)
-    committed = timeline.commits().requested_times
-    found = ListingObservations()
-    unseen = set(metadata.list_partitions())
-    for partition, files in walk_partitions(context.storage, context.storage.list_files):
-        unseen.discard(partition)
-        listed, there = metadata.list_files(partition), {info.name: info for info in files}
-        for name in sorted(listed.keys() - there.keys()):
-            found.missing.add(join(partition, name))
+def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterator[Finding]:
+    metadata, committed = files.metadata, files.timeline.commits().requested_times
+    missing, unlisted, hidden, wrong_size = Counted[str](), Counted[str](), Counted[str](), Counted[str]()
+    wrong: list[str] = []
+    not_walked = set(metadata.list_partitions())
+    for partition, infos in files.by_partition.items():
+        not_walked.discard(partition)
+        listed, there = metadata.list_files(partition), {info.name: info for info in infos}
+        missing.add(*(join(partition, name) for name in sorted(listed.keys() - there.keys())))
         for name in sorted(there.keys() - listed.keys()):
             parsed = parse_data_file(name)
             if isinstance(parsed, BaseFileName) and parsed.instant in committed:
-                found.unlisted.add(join(partition, name))
+                unlisted.add(join(partition, name))
         for name in sorted(there.keys() & listed.keys()):
-            if listed[name] != there[name].size and is_wrong_size(listed[name], there[name], written):
-                found.wrong_size.add(WrongSize(there[name].path, listed[name], there[name].size))
-    for partition in sorted(unseen):
-        there = {info.name: info for info in context.storage.list_files(partition)}
+            info = there[name]
+            if listed[name] != info.size and is_wrong_size(listed[name], info, written):
+                wrong.append(info.path)
+                wrong_size.add(f"{info.path}: {listed[name]} bytes listed, {info.size} there")
+    for partition in sorted(not_walked):
+        names = {info.name for info in files.storage.list_files(partition)}
         for name in sorted(metadata.list_files(partition)):
-            (found.hidden if name in there else found.missing).add(join(partition, name))
-    return found
-
-
-def listings(observed: Observations) -> Iterator[Finding]:
-    """Entries without a file, committed files without an entry, entries of another size, an unreadable list."""
-    found = observed.listings
-    if found.problem is not None:
-        yield Finding(
-            "metadata_unreadable",
-            "error",
-            f"the metadata table's list of files cannot be read: {found.problem}",
-            _REBUILD,
-        )
-    if found.unlisted.count:
+            (hidden if name in names else missing).add(join(partition, name))
+    if unlisted.count:
         yield Finding(
             "metadata_unlisted",
             "error",
-            f"the metadata table does not list {named_files(found.unlisted.first, found.unlisted.count)} of completed "
-            "commits: readers that use it miss rows",
+            f"the metadata table does not list {unlisted.named()} of completed commits: readers that use it miss rows",
             _REBUILD,
-            path=found.unlisted.first[0],
+            path=unlisted.first[0],
         )
-    if found.hidden.count:
+    if hidden.count:
         yield Finding(
             "partition_below_another",
             "error",
-            f"{named_files(found.hidden.first, found.hidden.count)} in partitions that lie below other ones, or have "
-            "lost their .hoodie_partition_metadata: readers without the metadata table miss their rows, and it cannot "
-            "be rebuilt",
+            f"{hidden.named()} in partitions that lie below other ones, or have lost their .hoodie_partition_metadata: "
+            "readers without the metadata table miss their rows, and it cannot be rebuilt",
             "write the rows to partitions of other names, and keep the metadata table until then",
-            path=found.hidden.first[0],
+            path=hidden.first[0],
         )
-    if found.missing.count:
+    if missing.count:
         yield Finding(
             "metadata_missing_file",
             "warning",
-            f"the metadata table lists {named_files(found.missing.first, found.missing.count)} not in the storage: "
-            "readers that use it may fail",
+            f"the metadata table lists {missing.named()} not in the storage: readers that use it may fail",
             _REBUILD,
-            path=found.missing.first[0],
+            path=missing.first[0],
         )
-    if found.wrong_size.count:
-        sizes = [f"{item.path}: {item.listed} bytes listed, {item.there} there" for item in found.wrong_size.first]
+    if wrong_size.count:
         yield Finding(
             "metadata_wrong_size",
             "error",
-            f"the metadata table has the wrong size of {named_files(sizes, found.wrong_size.count)}: readers that "
-            "use it fail, or miss rows",
+            f"the metadata table has the wrong size of {wrong_size.named()}: readers that use it fail, or miss rows",
             f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}",
-            path=found.wrong_size.first[0].path,
+            path=wrong[0],
         )

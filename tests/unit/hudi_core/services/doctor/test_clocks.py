@@ -5,8 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_core.services.doctor.clocks import read_clocks
-from hudi_core.services.doctor.finding import ClockObservations
+from hudi_core.services.doctor.clocks import (
+    ClockObservations,
+    clock_skew,
+    instant_ahead,
+    read_clocks,
+    timeline_zone,
+)
+from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant
@@ -14,7 +20,20 @@ from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings
 from tests.unit.hudi_core.services.doctor.test_examine import rules as rules_of
-from tests.unit.hudi_core.services.doctor.test_rules import CLOCK, found, rules
+
+CLOCK = ClockObservations("UTC", "UTC", "UTC", 0.2, (-0.1, -0.2, -0.1), -5.0, -5.0, "20261120223342658")
+
+
+def found(clock: ClockObservations) -> list[Finding]:
+    return [finding for rule in (timeline_zone, clock_skew, instant_ahead) for finding in rule(clock)]
+
+
+def rules(clock: ClockObservations) -> list[str]:
+    return [finding.rule for finding in found(clock)]
+
+
+def test_clocks_that_agree_are_no_finding() -> None:
+    assert found(CLOCK) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -54,11 +73,11 @@ def test_an_indexing_that_is_planned_before_the_latest_write_says_nothing_of_a_z
     ],
 )
 def test_zones(offsets: tuple[float, ...], expected: list[str]) -> None:
-    assert rules(clock=replace(CLOCK, offsets=offsets)) == expected
+    assert rules(replace(CLOCK, offsets=offsets)) == expected
 
 
 def test_the_zone_finding_names_hours_and_the_option() -> None:
-    (finding,) = found(clock=replace(CLOCK, offsets=(7199.9,) * 3))
+    (finding,) = found(replace(CLOCK, offsets=(7199.9,) * 3))
     assert "+2 h" in finding.what
     assert "airflow_hudi.timeline.zone" in finding.fix
 
@@ -75,9 +94,9 @@ def test_the_zone_finding_names_hours_and_the_option() -> None:
     ],
 )
 def test_clocks(clock: ClockObservations, expected: list[str]) -> None:
-    assert rules(clock=clock) == expected
+    assert rules(clock) == expected
 
 
 def test_skew_names_the_milliseconds_to_wait_for() -> None:
-    (finding,) = found(clock=replace(CLOCK, storage_ahead=3.0))
+    (finding,) = found(replace(CLOCK, storage_ahead=3.0))
     assert "hoodie.time.generator.max_expected_clock_skew_ms to 3001" in finding.fix

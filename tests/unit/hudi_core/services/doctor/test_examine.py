@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
-from hudi_core.services.doctor.examine import examine
+from hudi_core.services.doctor.examine import StoreObservations, examine, unproven_store
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.storage.local import LocalStorage
@@ -172,3 +172,25 @@ def test_commits_that_real_hudi_archived_behind_an_indexing(golden: Golden, vers
     assert (indexing, Action.INDEXING) in {
         (item.requested_time, item.action) for item in context_of(table).history().instants()
     }
+
+
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        (StoreObservations("file", True, True), []),
+        (StoreObservations("s3", True, True), [("store_unproven", "info")]),
+        (StoreObservations("gs", False, False), [("store_not_atomic", "error")]),
+    ],
+)
+def test_stores(store: StoreObservations, expected: list[tuple[str, str]]) -> None:
+    assert [(finding.rule, finding.severity) for finding in unproven_store(store, "/data/t")] == expected
+
+
+def test_the_worst_comes_first(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    path, *_ = sorted(table.glob("*/*.parquet"))
+    path.write_bytes(b"")
+    monkeypatch.setattr("hudi_core.services.doctor.examine.scheme_of", lambda uri: "s3")
+    severities = [item.severity for item in findings(table)]
+    assert severities == sorted(severities, key=["error", "warning", "info"].index)
+    assert set(severities) == {"error", "warning", "info"}

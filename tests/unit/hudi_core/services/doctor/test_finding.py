@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.services.doctor.finding import Finding, duration, named_files
+from hudi_core.services.doctor.finding import KEPT, Counted, Finding, duration, each_of
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_duration_has_the_largest_unit_of_which_there_are_two(seconds: float, 
     ],
 )
 def test_the_first_files_are_named_and_all_are_counted(paths: list[str], count: int, text: str) -> None:
-    assert named_files(paths, count) == text
+    assert Counted(paths, count).named() == text
 
 
 def test_a_finding_as_json() -> None:
@@ -53,3 +53,13 @@ def test_a_finding_as_json() -> None:
 
 def test_a_finding_without_an_age() -> None:
     assert Finding("r", "info", "what", "fix").to_dict()["age_seconds"] is None
+
+
+def test_of_very_many_the_rest_is_counted() -> None:
+    many: Counted[Finding] = Counted()
+    for number in range(KEPT + 7):
+        many.add(Finding("r", "error", "corrupt", "restore it", path=f"p/{number}"))
+    *named, last = each_of(many, "more are corrupt", "restore them")
+    assert [finding.path for finding in named] == [f"p/{number}" for number in range(KEPT)]
+    assert last == Finding("r", "error", "7 more are corrupt", "restore them")
+    assert [*each_of(Counted(), "more are corrupt", "restore them")] == []

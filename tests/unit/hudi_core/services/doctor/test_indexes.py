@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.doctor.finding import IndexObservations
-from hudi_core.services.doctor.indexes import indexes
+from hudi_core.errors import CorruptFileError
+from hudi_core.services.doctor import indexes
 from hudi_core.services.metadata.maintain import update_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -18,9 +17,8 @@ from tests.support.golden_archives import archive_these
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
-from tests.support.stale_indexes import INDEX, StaleTable
+from tests.support.stale_indexes import StaleTable
 from tests.unit.hudi_core.services.doctor.test_examine import findings
-from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
 
 Stale = Callable[[str], StaleTable]
 ZONE = {"spark.sql.session.timeZone": "UTC"}
@@ -92,13 +90,19 @@ def test_a_sound_table(stale: Stale) -> None:
     assert named(stale("behind_v9")) == {}
 
 
-def test_what_cannot_be_compared_is_said() -> None:
-    (found,) = indexes(replace(HEALTHY, indexes=IndexObservations(problem="a file is damaged")))
-    assert (found.rule, found.severity) == ("index_unreadable", "warning")
-    many = IndexObservations(narrow={"partition_stats": tuple("abcdefg")}, unproven=(INDEX,))
-    narrow, unproven = indexes(replace(HEALTHY, indexes=many))
+def test_what_cannot_be_compared_is_said(stale: Stale, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = stale("behind_v9").path
+    monkeypatch.setattr(indexes, "_narrow", lambda files: {"partition_stats": tuple("abcdefg")})
+    (narrow,) = [item for item in findings(table) if item.rule == "partition_stats_narrow"]
     assert "7 partition(s) (a, b, c, d, e …)" in narrow.what
-    assert INDEX in unproven.what
+
+    def refuse(metadata: object) -> None:
+        raise CorruptFileError("a file is damaged")
+
+    monkeypatch.setattr(indexes, "doubts_of", refuse)
+    (found,) = [item for item in findings(table) if "index" in item.rule or "stats" in item.rule]
+    assert (found.rule, found.severity) == ("index_unreadable", "warning")
+    assert "a file is damaged" in found.what
 
 
 @pytest.mark.parametrize("folder", ["6", "8", "9"])

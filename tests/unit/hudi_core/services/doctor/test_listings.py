@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.doctor.finding import Counted, Finding, ListingObservations, WrongSize
-from hudi_core.services.doctor.listings import compare_listings, listings
+from hudi_core.services.doctor.data_files import DataFiles
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.listings import listings
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import golden_cases, golden_root
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings, rules
-from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
+
+
+def compared_lists(table: Path) -> list[Finding]:
+    context = context_of(table)
+    return list(listings(DataFiles(context, context.active.load())))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -70,8 +75,9 @@ def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) 
             for member in zipfile.ZipFile(golden_root() / version / f"{name}.zip").namelist()
         ):
             continue
-        context = context_of(golden(version, name).table)
-        assert compare_listings(context, context.active.load()) == ListingObservations(), name
+        table = golden(version, name).table
+        assert compared_lists(table) == [], name
+        context = context_of(table)
         compared += context.has_metadata_table
     assert compared >= 5
 
@@ -87,12 +93,13 @@ def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
     path = sorted(table.glob("*/.*.log.*"))[-1]
     with path.open("ab") as file:
         file.write(bytes(64))
-    context = context_of(table)
-    assert compare_listings(context, context.active.load()).wrong_size.count == expected
+    assert len(compared_lists(table)) == expected
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 65)
-    (cut,) = compare_listings(context, context.active.load()).wrong_size.first
-    assert (cut.path, cut.listed - cut.there) == (path.relative_to(table).as_posix(), 1)
+    (cut,) = compared_lists(table)
+    where, size = path.relative_to(table).as_posix(), path.stat().st_size
+    assert (cut.rule, cut.path) == ("metadata_wrong_size", where)
+    assert f"({where}: {size + 1} bytes listed, {size} there)" in cut.what
 
 
 def test_a_partition_that_no_listing_finds(golden: Golden) -> None:
@@ -106,34 +113,11 @@ def test_a_partition_that_no_listing_finds(golden: Golden) -> None:
     assert "keep the metadata table" in str(finding.fix)
 
 
-def found(observed: ListingObservations) -> list[Finding]:
-    return list(listings(replace(HEALTHY, listings=observed)))
-
-
-def test_lists_that_agree_are_no_finding() -> None:
-    assert found(ListingObservations()) == []
-
-
-@pytest.mark.parametrize(
-    ("observed", "rule", "severity"),
-    [
-        (ListingObservations(problem="cut"), "metadata_unreadable", "error"),
-        (ListingObservations(unlisted=Counted(["p/a"], 1)), "metadata_unlisted", "error"),
-        (ListingObservations(missing=Counted(["p/a"], 1)), "metadata_missing_file", "warning"),
-        (
-            ListingObservations(wrong_size=Counted([WrongSize("p/a", 3, 2)], 1)),
-            "metadata_wrong_size",
-            "error",
-        ),
-    ],
-)
-def test_each_difference_is_a_finding(observed: ListingObservations, rule: str, severity: str) -> None:
-    (finding,) = found(observed)
-    assert (finding.rule, finding.severity) == (rule, severity)
-    assert finding.path == (None if rule == "metadata_unreadable" else "p/a")
-
-
-def test_some_paths_are_shown_and_all_are_counted() -> None:
-    paths = [f"p/{letter}" for letter in "abcdefg"]
-    (finding,) = found(ListingObservations(missing=Counted(paths, 120)))
-    assert "120 files (p/a, p/b, p/c, p/d, p/e and 115 more)" in finding.what
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_list_that_cannot_be_read(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compacted").table
+    for path in (table / ".hoodie/metadata/files").glob("*.hfile"):
+        path.write_bytes(b"no HFile")
+    (finding,) = [item for item in findings(table) if item.rule == "metadata_unreadable"]
+    assert (finding.severity, finding.path) == ("error", None)
+    assert finding.what.startswith("the metadata table's list of files cannot be read: .hoodie/metadata/files/")

@@ -14,11 +14,16 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
 from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
-from hudi_core.services.doctor.finding import CompressionObservations, ExecutorObservations, Wheel
-from hudi_core.services.doctor.wheels import executors, needed_wheels, read_executors, wheels
+from hudi_core.services.doctor.wheels import (
+    ExecutorObservations,
+    Wheel,
+    executor_modules,
+    missing_wheels,
+    needed_wheels,
+    read_executors,
+)
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
-from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
 
 Golden = Callable[[str, str], GoldenCase]
 FULL = {
@@ -128,13 +133,9 @@ def test_executors_without_a_gzip_library_matter_where_base_files_are_gzip(golde
     ],
 )
 def test_what_executors_lack_of_the_library_of_the_options(library: str, expected: list[tuple[str, str, str]]) -> None:
-    observed = replace(
-        HEALTHY,
-        options={LIBRARY: library},
-        compression=CompressionObservations("GZIP"),
-        executors=ExecutorObservations(({**FULL, "gzip": "pyarrow"},)),
-    )
-    found = [(finding.rule, finding.severity, finding.fix.split()[1]) for finding in executors(observed)]
+    executors = ExecutorObservations(({**FULL, "gzip": "pyarrow"},))
+    findings = executor_modules(executors, "GZIP", {LIBRARY: library})
+    found = [(finding.rule, finding.severity, finding.fix.split()[1]) for finding in findings]
     assert found == expected
 
 
@@ -165,8 +166,18 @@ def test_where_no_gzip_library_is_there_isal_is_named(monkeypatch: pytest.Monkey
 def test_a_gzip_library_that_the_options_name_is_needed() -> None:
     (wheel,) = gzip_wheels({LIBRARY: "libdeflate"})
     assert (wheel.name, wheel.is_optional, wheel.install) == ("deflate", False, "airflow-hudi[libdeflate]")
-    (finding,) = wheels(replace(HEALTHY, wheels=(replace(wheel, version=None),)))
+    (finding,) = missing_wheels((replace(wheel, version=None),))
     assert (finding.rule, finding.severity) == ("missing_wheel", "error")
+
+
+def test_what_is_missing_here_is_named_by_what_it_is_for() -> None:
+    s3 = Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", None)
+    polars = Wheel("polars", "driver", "logs", "airflow-hudi[engine]", None, is_optional=True)
+    findings = missing_wheels((s3, replace(s3, version="2025.7"), polars))
+    assert [(finding.rule, finding.severity) for finding in findings] == [
+        ("missing_wheel", "error"),
+        ("missing_wheel", "info"),
+    ]
 
 
 def test_executors_that_cannot_be_reached(golden: Golden) -> None:

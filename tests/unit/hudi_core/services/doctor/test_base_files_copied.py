@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.doctor.data_files.copied_files import find_copied_files
+from hudi_core.services.doctor.base_files import copied_files
+from hudi_core.services.doctor.data_files import DataFiles
 from hudi_core.services.doctor.examine import examine
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
@@ -16,9 +17,11 @@ from tests.support.golden_data import GoldenCase
 Golden = Callable[[str, str], GoldenCase]
 
 
-def found(table: Path) -> list[tuple[str, str]]:
+def found(table: Path) -> list[str]:
+    """The copies that are named, each with its original."""
     context = context_of(table)
-    return find_copied_files(context, context.active.load()).first
+    findings = copied_files(DataFiles(context, context.active.load()))
+    return [finding.what.partition("(")[2].partition(")")[0] for finding in findings]
 
 
 def newest(table: Path, partition: str) -> Path:
@@ -32,7 +35,7 @@ def test_a_copy_is_found_in_any_partition(golden: Golden, version: str, partitio
     assert found(table) == []
     path = newest(table, "2024-01-01")
     shutil.copy(path, table / partition / f"copy-{path.name}")
-    assert found(table) == [(f"{partition}/copy-{path.name}", path.name)]
+    assert found(table) == [f"{partition}/copy-{path.name} of {path.name}"]
     rules = [finding.rule for finding in examine(context_of(table)).findings]
     assert rules.count("file_by_two_names") == 1
     assert "file_by_two_names" not in [finding.rule for finding in examine(context_of(table), files=False).findings]
@@ -44,7 +47,7 @@ def test_a_copy_of_an_older_version_of_a_file_is_found(golden: Golden) -> None:
     path = min(table.glob("2024-01-01/*.parquet"), key=lambda path: path.name.rsplit("_", 1)[-1])
     assert path != newest(table, "2024-01-01")
     shutil.copy(path, path.with_name(f"copy-{path.name}"))
-    assert found(table) == [(f"2024-01-01/copy-{path.name}", path.name)]
+    assert found(table) == [f"2024-01-01/copy-{path.name} of {path.name}"]
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

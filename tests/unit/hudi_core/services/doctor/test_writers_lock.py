@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_core.services.doctor.finding import LockObservations
+from hudi_core.services.doctor.writers import LockObservations, blocking_lock
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.unit.hudi_core.services.doctor.test_examine import Golden, findings
 from tests.unit.hudi_core.services.doctor.test_examine import rules as rules_of
-from tests.unit.hudi_core.services.doctor.test_rules import ZOOKEEPER, found, rules
+from tests.unit.hudi_core.services.doctor.test_writers import ZOOKEEPER
 
 
 def test_the_lock_of_a_dead_process(golden: Golden) -> None:
@@ -51,10 +51,11 @@ def test_a_lock_of_a_provider_that_is_not_known(golden: Golden) -> None:
     ],
 )
 def test_a_lock_that_blocks(lock: LockObservations, expected: str) -> None:
-    (finding,) = found(lock=lock)
+    (finding,) = blocking_lock(lock, 3600.0)
     assert (finding.rule, finding.path, finding.owner) == (expected, lock.name, lock.holder)
     assert str(lock.how_to_break) in finding.fix
 
 
 def test_a_lock_in_use_is_no_finding() -> None:
-    assert rules(lock=LockObservations(None, "l", "process 7 on h", 5.0, how_to_break="delete l")) == []
+    held = LockObservations(None, "l", "process 7 on h", 5.0, how_to_break="delete l")
+    assert [*blocking_lock(held, 3600.0), *blocking_lock(LockObservations(None, ".hoodie/lock"), 3600.0)] == []

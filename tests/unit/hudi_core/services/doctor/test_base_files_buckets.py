@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.doctor.data_files.buckets import find_shared_buckets
+from hudi_core.services.doctor.base_files import shared_buckets
+from hudi_core.services.doctor.data_files import DataFiles
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -21,7 +22,8 @@ BUCKETS = ("hoodie.index.type=BUCKET", "hoodie.bucket.index.num.buckets=4", "hoo
 
 def shared(table: Path) -> list[str]:
     context = context_of(table)
-    return find_shared_buckets(context, context.active.load()).first
+    findings = shared_buckets(DataFiles(context, context.active.load()))
+    return [path for finding in findings for path in finding.what.partition("(")[2].partition(")")[0].split(", ")]
 
 
 def give_second_group(table: Path, instant: str | None = None) -> list[str]:

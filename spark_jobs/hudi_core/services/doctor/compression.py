@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -23,7 +23,7 @@ from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import parquet_style
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import CodecCost, CompressionObservations, Finding, Observations
+from hudi_core.services.doctor.finding import Finding
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
 
@@ -45,6 +45,31 @@ _LEAST: Final = 1 << 20
 """Bytes of rows in all below which nothing is measured: there is nothing to save, and times are noise."""
 _SMALLER: Final = 0.95
 _FASTER: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class CodecCost:
+    """Bytes of a sample of rows in one codec, and seconds of CPU to write it and to read it back."""
+
+    stored: int
+    writing: float
+    reading: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionObservations:
+    """The codec of new base files, by the options or else that of the newest ones; None where neither says.
+
+    `rows` of `files` took the costs `now`, in that codec, and `zstd`; None where nothing was measured. `library` is
+    what made gzip here.
+    """
+
+    codec: str | None = None
+    library: str | None = None
+    files: int = 0
+    rows: int = 0
+    now: CodecCost | None = None
+    zstd: CodecCost | None = None
 
 
 def read_compression(context: TableContext, timeline: Timeline, *, files: bool) -> CompressionObservations:
@@ -165,21 +190,20 @@ def _cost(rows: pa.Table, style: ParquetStyle) -> CodecCost:
     return CodecCost(buffer.getbuffer().nbytes, written - started, time.process_time() - written)
 
 
-def codec_saving(observed: Observations) -> Iterator[Finding]:
+def codec_saving(measured: CompressionObservations) -> Iterator[Finding]:
     """A codec beside which zstd makes smaller base files, or takes less CPU."""
-    found = observed.compression
-    now, zstd = found.now, found.zstd
+    now, zstd = measured.now, measured.zstd
     if now is None or zstd is None:
         return
     is_smaller = zstd.stored <= _SMALLER * now.stored
     if not is_smaller and zstd.writing + zstd.reading > _FASTER * (now.writing + now.reading):
         return
-    name = (found.codec or "").lower() + ("" if found.library is None else f" by {found.library}")
-    files = f"{found.files} base file{'' if found.files == 1 else 's'}"
+    name = (measured.codec or "").lower() + ("" if measured.library is None else f" by {measured.library}")
+    files = f"{measured.files} base file{'' if measured.files == 1 else 's'}"
     yield Finding(
         "codec_saving",
         "info",
-        f"base files are {name}; of {found.rows} rows sampled in {files}, zstd takes "
+        f"base files are {name}; of {measured.rows} rows sampled in {files}, zstd takes "
         f"{_percent(zstd.stored, now.stored)} of the bytes, {_percent(zstd.writing, now.writing)} of the CPU to write "
         f"and {_percent(zstd.reading, now.reading)} to read",
         f"set {PARQUET_CODEC.name}=zstd for the table's writers and services",

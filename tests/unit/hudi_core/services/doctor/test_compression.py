@@ -16,13 +16,12 @@ from hudi_core.codec import gzip
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.errors import ConfigError
-from hudi_core.services.doctor.data_files import compression
-from hudi_core.services.doctor.data_files.compression import codec_saving, read_compression
-from hudi_core.services.doctor.finding import CodecCost, CompressionObservations, Finding
+from hudi_core.services.doctor import compression
+from hudi_core.services.doctor.compression import CodecCost, CompressionObservations, codec_saving, read_compression
+from hudi_core.services.doctor.finding import Finding
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, findings
-from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
 
 Golden = Callable[[str, str], GoldenCase]
 CODEC = "hoodie.parquet.compression.codec"
@@ -200,8 +199,8 @@ def test_each_file_group_once_and_the_largest_of_each_partition_first(golden: Go
 )
 def test_what_is_worth_a_finding(zstd: CodecCost, said: str | None) -> None:
     measured = CompressionObservations("GZIP", "isal", 1, 64, CodecCost(1000, 1.0, 1.0), zstd)
-    found = list(codec_saving(replace(HEALTHY, compression=measured)))
+    found = list(codec_saving(measured))
     assert [(item.rule, item.severity) for item in found] == [("codec_saving", "info")] * (said is not None)
     for item in found:
         assert item.what == f"base files are gzip by isal; of 64 rows sampled in 1 base file, zstd takes {said}"
-    assert list(codec_saving(replace(HEALTHY, compression=CompressionObservations("GZIP")))) == []
+    assert list(codec_saving(CompressionObservations("GZIP"))) == []

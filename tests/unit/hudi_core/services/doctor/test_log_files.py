@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.services.doctor.data_files.log_files import find_damaged_logs
+from hudi_core.services.doctor.data_files import DataFiles
 from hudi_core.services.doctor.examine import examine
-from hudi_core.services.doctor.finding import KEPT, Counted, DamagedLog, Finding, LogObservations
-from hudi_core.services.doctor.observe import observe
-from hudi_core.services.doctor.rules import diagnose
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.log_files import damaged_logs
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -74,18 +73,4 @@ def test_a_file_that_is_no_log_file_is_found(golden: Golden) -> None:
 
 def test_a_copy_on_write_table_has_no_log_files(golden: Golden) -> None:
     context = context_of(golden("9", "cow_basic").table)
-    assert find_damaged_logs(context, context.active.load()).damaged.count == 0
-
-
-def test_of_very_many_the_rest_is_counted(golden: Golden) -> None:
-    many: Counted[DamagedLog] = Counted()
-    for number in range(KEPT + 7):
-        many.add(DamagedLog(f"p/{number}", "corrupt", is_readable=True))
-    observed = observe(context_of(golden("9", "mor_basic").table), files=False)
-    observed = type(observed)(
-        **{name: getattr(observed, name) for name in observed.__slots__} | {"logs": LogObservations(many, many)}
-    )
-    for rule in RULES:
-        named = [item for item in diagnose(observed) if item.rule == rule]
-        assert len(named) == KEPT + 1
-        assert named[-1].what.startswith("7 more")
+    assert [*damaged_logs(DataFiles(context, context.active.load()))] == []
