@@ -16,18 +16,18 @@ from typing import IO, Any
 
 from airflow_hudi.jobs.job_log import JobLog
 from airflow_hudi.jobs.process_group import end_group
+from hudi_core.config.engine_config import NEEDED_MODULES
 from hudi_core.errors import ConfigError
 from hudi_core.request.batch import JobRequest
 
 LOOK, AUTO, LOCAL = "look", "auto", "local"
 """What the process does: it only looks; it does what is small enough; it does everything."""
 COMMAND = (sys.executable, "-m", "hudi_cli.job")
-_WHEELS = ("pyarrow", "numpy", "polars")
 
 
 def missing_wheels() -> list[str]:
     """What the local engine needs and this Python lacks; nothing is imported."""
-    return [name for name in _WHEELS if find_spec(name) is None]
+    return [name for name in NEEDED_MODULES if find_spec(name) is None]
 
 
 def require_wheels() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_core.codec.gzip import GzipLibrary, chosen_library
+from hudi_core.config.engine_config import NEEDED_MODULES, OPTIONAL_MODULES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
@@ -19,8 +20,6 @@ from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REQUIRED = ("pyarrow", "numpy")
-OPTIONAL = ("polars",)
 _TASKS = 4
 
 
@@ -38,7 +37,7 @@ class ProbeReport:
     def require(self) -> None:
         """Raises ConfigError, with the remedy, when a needed module is missing on an executor."""
         for setup in self.setups:
-            missing = [name for name in (*REQUIRED, "fastavro") if setup[name] is None]
+            missing = [name for name in (*NEEDED_MODULES, "fastavro") if setup[name] is None]
             if missing:
                 raise ConfigError(f"Spark's executors have no Python module {', '.join(missing)}", remedy=REMEDY_WHEEL)
 
@@ -78,7 +77,7 @@ def probe_executors(spark: SparkSession) -> ProbeReport:
 def local_setup() -> Json:
     """The modules of this very process, as ProbeReport describes them."""
     setup: Json = {"python": platform.python_version()}
-    for name in (*REQUIRED, *OPTIONAL):
+    for name in (*NEEDED_MODULES, *OPTIONAL_MODULES):
         setup[name] = _version(name)
     setup["fastavro"] = _fastavro_form()
     setup["gzip"] = chosen_library(GzipLibrary.AUTO).value
