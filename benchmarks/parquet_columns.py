@@ -20,7 +20,7 @@ from benchmarks.parquet_files import (
     write_by_arrow,
     write_cost,
 )
-from hudi_core.codec.parquet import encodings
+from hudi_core.codec.parquet import writer
 
 PLAIN, DICTIONARY, DELTA = "PLAIN", "DICTIONARY", "DELTA_BINARY_PACKED"
 DELTA_TEXT, DELTA_LENGTHS = "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"
@@ -54,7 +54,7 @@ def summary(chosen: dict[str, str], found: dict[str, dict[str, dict[str, float]]
 
 def chosen_encodings(first: pa.Table) -> dict[str, str]:
     """What a file whose first row group is `first` gets for each column."""
-    dictionaries, others = encodings.chosen_encodings(first, delta=default_encodings() == WITH_DELTA)
+    dictionaries, others = writer.chosen_encodings(first, delta=default_encodings() == WITH_DELTA)
     return {name: DICTIONARY if name in dictionaries else others.get(name, PLAIN) for name in first.schema.names}
 
 

@@ -12,12 +12,11 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.gzip import GzipLibrary, checked_level, checksum, chosen_library, gzip_compressor
-from hudi_core.codec.parquet.encodings import chosen_encodings
+from hudi_core.codec.gzip import FASTEST, GzipLibrary, checked_level, chosen_library, gzip_compressor
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.page_sink import GZIP, PageSink
 from hudi_core.codec.parquet.writer import CODECS as ARROW_NAMES
-from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle, chosen_encodings
 
 _NO_BOUND: Final = 1 << 40
 """Bytes of a row group that is cut by its rows."""
@@ -129,7 +128,7 @@ def write_by_arrow(
     what a user of pyarrow gets.
     """
     compress = gzip_compressor(codec.library, codec.level or 0) if codec.library else None
-    sink = PageSink(file, GZIP, compress, checksum()) if compress or encodings else None
+    sink = PageSink(file, GZIP, compress, FASTEST.crc32) if compress or encodings else None
     dictionaries, others = (True, {}) if encodings is None else encodings
     writer = pq.ParquetWriter(
         sink or file,

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.parquet.calendar import SPARK_VERSION, proleptic_version
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import UnsupportedError
 

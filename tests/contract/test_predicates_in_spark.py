@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from hudi_core.expr.bind import bind
-from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.bound import row_mask
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Expr, In, Literal, operands, walk
 from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import SCHEMA, predicates, rows

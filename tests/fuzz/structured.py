@@ -15,8 +15,7 @@ from typing import Any
 
 from hudi_core.codec.avro.container import MAGIC as AVRO_MAGIC
 from hudi_core.codec.binary import Reader, encode_zigzag
-from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
-from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
+from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, cell_key, encode_block, encode_cell, encode_root_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import Trailer, encode_file_info, encode_trailer
 from hudi_core.codec.log.blocks import LogBlock

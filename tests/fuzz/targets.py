@@ -15,8 +15,8 @@ from hudi_core.codec.avro.arrow import arrow_schema, decode_records
 from hudi_core.codec.avro.container import read_container
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter
+from hudi_core.codec.hfile.block import cell_bounds
 from hudi_core.codec.hfile.cells import decode_cells
-from hudi_core.codec.hfile.keyvalue import cell_bounds
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import bind
-from hudi_core.expr.rows import row_mask
+from hudi_core.expr.bound import row_mask
 from hudi_core.expr.tree import EQ, GT, LT, And, Call, Column, Compare, Expr, In, IsNull, Literal, Not, Or, StartsWith
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.skipping import SkippingPlan

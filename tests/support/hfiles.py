@@ -13,12 +13,13 @@ from hudi_core.codec.hfile.block import (
     Codec,
     IndexEntry,
     Magic,
+    cell_key,
     decode_root_index,
     encode_block,
+    encode_cell,
     encode_root_index,
     read_block,
 )
-from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer, encode_file_info, encode_trailer
 from hudi_core.codec.hfile.writer import HFileWriter

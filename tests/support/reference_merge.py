@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_core.filegroup.merge.payloads import Fill, Payload
+from hudi_core.filegroup.merge.merge_mode import Fill, Payload
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 Row = dict[str, Any]

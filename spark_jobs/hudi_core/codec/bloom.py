@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.buffers import octets
+from hudi_core.codec.columns import octets
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 DYNAMIC = "DYNAMIC_V0"

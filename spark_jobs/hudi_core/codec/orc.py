@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from hudi_core.codec.binary import Reader, read_fields
-from hudi_core.codec.buffers import unsliced, with_children
+from hudi_core.codec.columns import unsliced, with_children
 from hudi_core.codec.parquet.file import arrow_errors
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits

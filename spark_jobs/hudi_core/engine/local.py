@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
 import os
+import signal
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from multiprocessing import connection
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hudi_core.engine.exchange import Run, RunBuffer, check_rows, fewer_runs, merged_rows
 from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
-from hudi_core.engine.processes import Processes
 from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask, in_units
 from hudi_core.engine.serializer import from_text, to_text
-from hudi_core.errors import ConfigError, ExecutionError, HudiError, is_transient
+from hudi_core.errors import ConfigError, ExecutionError, HudiError, LogFormatter, is_transient
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -224,3 +230,69 @@ def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress |
                 raise error
         if progress is not None:
             progress(len(futures) - left, len(futures))
+
+
+_LOGGER = "hudi_core"
+
+
+class Processes:
+    """Up to `count` processes, started when there is work and kept for more.
+
+    They are spawned, not forked: this process has threads of Arrow, of heartbeats and of its caller. What is submitted
+    and what it returns is pickled. An error of it is a HudiError: of any other, its text in an ExecutionError.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._context = _Recorder()
+        self._pool = ProcessPoolExecutor(
+            count, mp_context=self._context, initializer=_start, initargs=(logging.getLogger(_LOGGER).level,)
+        )
+
+    def submit(self, function: Callable[[], T]) -> Future[T]:
+        """Runs `function` in one of the processes."""
+        return self._pool.submit(_call, function)
+
+    def close(self) -> None:
+        """Ends the processes, and with them what they are doing."""
+        for process in self._context.started:
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Recorder(SpawnContext):
+    """Knows the processes that it started: a pool does not end one before its work is done."""
+
+    def __init__(self) -> None:
+        self.started: list[Any] = []
+
+    def Process(self, *arguments: Any, **named: Any) -> Any:  # type: ignore[override]
+        process = SpawnContext.Process(*arguments, **named)
+        self.started.append(process)
+        return process
+
+
+def _start(level: int) -> None:
+    """Sets a process up: it logs as its parent does, leaves interrupts to it, and ends when it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(levelname)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger(_LOGGER).setLevel(level)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _call(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    except HudiError:
+        raise
+    except Exception as error:  # noqa: BLE001  it need not be one that can be pickled
+        raise ExecutionError(f"{type(error).__name__}: {error}") from None

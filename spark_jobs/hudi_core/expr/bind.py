@@ -6,14 +6,26 @@ import datetime as dt
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.errors import ConfigError
+from hudi_core.expr.bound import (
+    DIFFERENT,
+    Bound,
+    Comparison,
+    Known,
+    Membership,
+    Node,
+    NullCheck,
+    Pair,
+    Pattern,
+    Prefix,
+    all_of,
+    any_of,
+)
 from hudi_core.expr.functions import evaluate, needs_zone
-from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix, all_of, any_of
 from hudi_core.expr.literals import fold, instant, place
 from hudi_core.expr.tree import (
     EQ,
@@ -42,26 +54,10 @@ from hudi_core.expr.tree import (
     walk,
 )
 from hudi_core.expr.wall_time import zone_of
-from hudi_core.model.column_names import alike
+from hudi_core.model.names import alike
 
-DIFFERENT: Final = "<!>"
-"""The negation of <=>: not equal, and not both null."""
 _INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _MAX_PRECISION: Final = 38
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A predicate for rows of `schema` (`rows.row_mask`) and for ranges of values (`ranges.may_match`)."""
-
-    node: Node
-    schema: pa.Schema
-    zone: str
-    """The zone of local time."""
-    zone_given: bool
-    """Whether the caller named the zone, rather than the default UTC."""
-    columns: tuple[str, ...]
-    """The top-level columns it needs, in the order of `schema`."""
 
 
 def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:

@@ -18,9 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.expr.bind import Bound
-from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix
-from hudi_core.expr.rows import as_type, compare
+from hudi_core.expr.bound import (
+    All,
+    Any,
+    Bound,
+    Comparison,
+    Known,
+    Membership,
+    Node,
+    NullCheck,
+    Pair,
+    Pattern,
+    Prefix,
+    as_type,
+    compare,
+)
 from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.avro.time_labels import counts_millis, field_at
-from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
+from hudi_core.codec.avro.arrow_types import counts_millis, field_at
+from hudi_core.expr.bind import depends_on_zone, kind_of
+from hudi_core.expr.bound import Bound
 from hudi_core.expr.functions import FUNCTIONS
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from hudi_core.expr.bind import Bound
-from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node
+from hudi_core.expr.bound import All, Any, Bound, Comparison, Known, Membership, Node
 from hudi_core.expr.tree import EQ, Column, Operand
 from hudi_core.filegroup.merge.record_keys import EMPTY_KEY
 from hudi_core.filegroup.read.partition_values import has_keys_in_rows

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
-from hudi_core.expr.bind import Bound
+from hudi_core.expr.bound import Bound
 from hudi_core.expr.tree import Column
 from hudi_core.index.key_candidates import equal_texts
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, SECONDARY_INDEX

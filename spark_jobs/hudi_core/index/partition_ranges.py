@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.expr.bind import Bound
+from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.partition_values import (

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hudi_core.codec.avro.time_labels import field_at, type_meant
+from hudi_core.codec.avro.arrow_types import field_at, type_meant
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
-from hudi_core.codec.parquet.calendar import hybrid_columns
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
-from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns, leaf_path
-from hudi_core.expr.bind import Bound, kind_of
+from hudi_core.codec.parquet.statistics import chunk_ranges, hybrid_columns, leaf_columns, leaf_path
+from hudi_core.expr.bind import kind_of
+from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.base_file import RowGroups

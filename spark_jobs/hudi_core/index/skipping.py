@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hudi_core.config.read_config import DATA_SKIPPING, FOOTER_SKIPPING
 from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.engine.protocol import Json
-from hudi_core.expr.bind import Bound
+from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match
 from hudi_core.expr.tree import Operand
 from hudi_core.filegroup.read.partition_values import partition_columns

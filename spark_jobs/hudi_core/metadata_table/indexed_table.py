@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_fields, without_meta_fields
-from hudi_core.codec.column_paths import column_named, column_type
+from hudi_core.codec.columns import column_named, column_type
 from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.output_columns import select_columns
+from hudi_core.filegroup.read.read_spec import select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file, parse_log_file

@@ -12,9 +12,10 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.read_config import READ_ZONE
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import to_text
-from hudi_core.expr.bind import Bound, bind
+from hudi_core.expr.bind import bind
+from hudi_core.expr.bound import Bound
 from hudi_core.expr.json_form import to_json
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.index.skipping import PruneReport, SkippingPlan

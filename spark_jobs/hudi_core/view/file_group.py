@@ -104,7 +104,7 @@ class FileGroup:
     def is_cut_off(self, item: FileSlice) -> bool:
         """Whether log files alone lie above an older slice with files, without a base file between them.
 
-        In layout 1 only a pending compaction leaves such a slice (view.cut_off).
+        In layout 1 only a pending compaction leaves such a slice.
         """
         if item.base_file is not None or not item.log_files:
             return False

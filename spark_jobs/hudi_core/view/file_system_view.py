@@ -4,7 +4,9 @@ pending (AbstractTableFileSystemView)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
+from hudi_core.errors import UnsupportedError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_data_file
@@ -13,12 +15,10 @@ from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.builder import build_file_groups
-from hudi_core.view.cut_off import refuse_cut_off
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import FileListing
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import BaseInstantSlicing, Slicing, slicing_for
+from hudi_core.view.slicing import BaseInstantSlicing, Slicing, build_file_groups, slicing_for
 
 
 class FileSystemView:
@@ -114,7 +114,7 @@ class FileSystemView:
         Where a compaction of the group is pending, the slice before it and the logs written since are one slice, under
         the older base instant. Time travel is by requested time in every layout, as in Hudi: a slice counts when its
         base instant is not after `as_of`. Log blocks are not judged here: the scan skips those of uncommitted instants
-        and those after `as_of`. Raises UnsupportedError as of an instant where a slice is cut off (view.cut_off).
+        and those after `as_of`. Raises UnsupportedError as of an instant where a slice is cut off.
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [item for item in merged if item is not None and not item.is_empty]
@@ -170,3 +170,38 @@ def load_view(
     slicing = slicing_for(active.layout, timeline, CompletionTimes(timeline, history).of)
     replaced = replaced_file_groups(timeline, active.read_commit)
     return FileSystemView(listing, timeline, PendingWork.read(active, timeline), replaced, slicing)
+
+
+def refuse_cut_off(group: FileGroup, item: FileSlice) -> None:
+    """Raises UnsupportedError where `item`, at no pending compaction, is cut off from what is below it."""
+    if group.is_cut_off(item):
+        raise UnsupportedError(
+            f"the log files of slice {item.base_instant} have no base file there, as an older writer's of table "
+            "version 8 or 9 after a downgrade to 6: which rows lie below them is unknown",
+            path=item.log_files[0].path,
+            remedy="read at or after the compaction that the downgrade made",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """A cut off slice: its first log file, and the instant that ended it, None where it is the newest of its group."""
+
+    path: str
+    end: str | None
+
+
+def cut_off_slices(active: ActiveTimeline, timeline: Timeline, listing: FileListing) -> list[CutOff]:
+    """Every cut off slice of a table in layout 1. No plan is read: one that is damaged is not in the way."""
+    replaced = replaced_file_groups(timeline, active.read_commit)
+    slicing, pending = BaseInstantSlicing(timeline), timeline.pending_compactions().requested_times
+    found = []
+    for partition in listing.partitions():
+        for group in build_file_groups(partition, listing.files(partition), slicing):
+            gone = replaced.get(group.id)
+            end = None if gone is None else gone.requested_time
+            for item in group.slices:
+                if item.base_instant not in pending and group.is_cut_off(item):
+                    found.append(CutOff(item.log_files[0].path, end))
+                end = item.base_instant
+    return found

@@ -19,14 +19,13 @@ from hudi_core.codec.avro.arrow_routes import (
     read_fast,
     read_reference,
 )
-from hudi_core.codec.avro.arrow_types import logical_field, logical_type, spark_field
+from hudi_core.codec.avro.arrow_types import as_meant, logical_field, logical_type, spark_field
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.codec.avro.time_labels import as_meant
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from hudi_core.model.column_names import places
+from hudi_core.model.names import places
 
 Route = Literal["auto", "polars", "fastavro"]
 _MAX_BYTES = (1 << 31) - 1

@@ -1,7 +1,7 @@
 """Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution.
 
 Columns match by name, absent ones are null, types are widened. Two things are not in those rules. Names match in any
-case (model.column_names). And integers are narrowed where every value fits: a compaction that was planned before a
+case (model.names). And integers are narrowed where every value fits: a compaction that was planned before a
 column was widened, and run after it, writes the wide type; a restore to between the two keeps its files, and goes back
 to the narrow type. Hudi's reader takes them so.
 """
@@ -13,9 +13,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.buffers import unsliced, with_children
+from hudi_core.codec.columns import unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.model.column_names import places
+from hudi_core.model.names import places
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from hudi_core.codec.avro.arrow_types import physical_type
 from hudi_core.codec.avro.container import assemble, schema_bytes
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.resolve import AvroType
-from hudi_core.codec.buffers import octets
+from hudi_core.codec.columns import octets
 from hudi_core.errors import CorruptFileError
 
 PREFIX = "length"

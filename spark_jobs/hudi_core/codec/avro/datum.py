@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any
 
-from hudi_core.codec.avro.bounds import check_bounds
+from hudi_core.codec.avro.schema import check_bounds
 from hudi_core.errors import CorruptFileError, FormatError, truncated
 
 if importlib.util.find_spec("fastavro") is None:

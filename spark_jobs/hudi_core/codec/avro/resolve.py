@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_core.codec.avro.bounds import MAX_DEPTH
+from hudi_core.codec.avro.schema import MAX_DEPTH
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from hudi_core.model.column_names import check_distinct
+from hudi_core.model.names import check_distinct
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 MAX_FIXED_BYTES = 1 << 16

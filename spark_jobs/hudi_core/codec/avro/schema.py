@@ -7,11 +7,11 @@ here, what it may make decoders allocate in bounds.py, before anything is built 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from hudi_core.codec.avro.bounds import check_bounds
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import META_FIELDS, OPERATION
 
 AvroSchema = dict[str, Any]
@@ -86,3 +86,146 @@ def without_meta_fields(schema: AvroSchema) -> AvroSchema:
 def without_fields(schema: AvroSchema, names: Collection[str]) -> AvroSchema:
     """The record schema without the fields of these names."""
     return {**schema, "fields": [entry for entry in schema["fields"] if entry["name"] not in names]}
+
+
+MAX_DEPTH = 64
+"""Levels of nesting, with named types written out: each costs a stack frame in every decoder."""
+MAX_TYPES = 100_000
+"""Types of a schema, with named types written out."""
+VALUES_PER_BYTE = 4
+"""Values that a byte of a datum, and of each item of an array or a map, may become: nulls and empty records take no
+bytes, nor do records of one field beside that field.
+"""
+VALUES_PER_BYTE_OF_A_CONTAINER = 2
+"""As VALUES_PER_BYTE, of plans and commit metadata, which are decoded as a whole. A record of a table may be any; the
+items of Hudi's own have at most 1.5.
+"""
+FREE_VALUES = 16
+"""Values beyond that which one datum may become. An item has none: there may be as many items as bytes."""
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A type, with named types written out: its levels and types, the least bytes of a datum, and how many more values
+    than allowed for each of its bytes a datum may become.
+    """
+
+    depth: int
+    types: int
+    size: int
+    excess: int
+
+
+_NULL = _Shape(1, 1, 0, 1)
+
+
+def check_bounds(
+    schema: Any,
+    *,
+    path: str | None = None,
+    names: Mapping[str, Any] | None = None,
+    values_per_byte: int = VALUES_PER_BYTE,
+) -> None:
+    """Checks a schema as JSON, of a record's or any other type; `names` are types that were checked before.
+
+    Raises UnsupportedError for a type that contains itself, and for more levels or types than allowed; FormatError for
+    data whose bytes do not bound what decoding them allocates; both name `path`. What is no schema at all is left to
+    the decoder.
+    """
+    root = _Bounds(path, names or {}, values_per_byte).shape(schema, "", 0)
+    if root.excess > FREE_VALUES:
+        raise _unbounded("data", path)
+
+
+class _Bounds:
+    def __init__(self, path: str | None, names: Mapping[str, Any], values_per_byte: int) -> None:
+        self._path = path
+        self._rate = values_per_byte
+        self._plain = _Shape(1, 1, 1, 1 - values_per_byte)
+        self._named: dict[str, _Shape | None] = dict.fromkeys(names, self._plain)
+
+    def shape(self, schema: Any, namespace: str, depth: int) -> _Shape:
+        if depth > MAX_DEPTH:
+            raise self._too_deep()
+        if isinstance(schema, str):
+            return (
+                _NULL if schema == "null" else self._plain if schema in _PRIMITIVES else self._lookup(schema, namespace)
+            )
+        if isinstance(schema, list):
+            branches = [self.shape(branch, namespace, depth + 1) for branch in schema]
+            most = max((branch.excess for branch in branches), default=0)
+            least = min((branch.size for branch in branches), default=0)
+            # The number of the branch takes a byte and is no value.
+            return self._around(branches, 1 + least, most - self._rate)
+        if not isinstance(schema, dict):
+            return self._plain
+        kind = schema.get("type")
+        if kind in ("array", "map"):
+            return self._many(kind, schema, namespace, depth)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._defined(kind, schema, namespace, depth)
+        return self.shape(kind, namespace, depth + 1)
+
+    def _lookup(self, name: str, namespace: str) -> _Shape:
+        for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
+            if candidate in self._named:
+                found = self._named[candidate]
+                if found is None:
+                    raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=self._path)
+                return found
+        return self._plain
+
+    def _many(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> _Shape:
+        item = self.shape(schema.get("items" if kind == "array" else "values"), namespace, depth + 1)
+        if kind == "array" and item.size == 0:
+            raise FormatError(
+                "the Avro schema has an array of items that take no bytes: nothing bounds their number",
+                path=self._path,
+            )
+        # An entry of a map has a key, which is a value of a byte at least.
+        if item.excess + (1 - self._rate if kind == "map" else 0) > 0:
+            raise _unbounded(f"{kind} items", self._path)
+        return self._around([item], 1, 1 - self._rate)
+
+    def _defined(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> _Shape:
+        name, space = schema.get("name"), schema.get("namespace", namespace)
+        full = name if not isinstance(name, str) or "." in name or not space else f"{space}.{name}"
+        if kind == "fixed":
+            size = schema.get("size")
+            size = size if isinstance(size, int) and size > 0 else 0
+            made = _Shape(1, 1, size, 1 - self._rate * size)
+        elif kind == "enum":
+            made = self._plain
+        else:
+            self._named[str(full)] = None
+            inner = full.rpartition(".")[0] if isinstance(full, str) else ""
+            made = self._record(schema.get("fields"), inner, depth)
+        self._named[str(full)] = made
+        return made
+
+    def _record(self, fields: Any, namespace: str, depth: int) -> _Shape:
+        entries = [entry for entry in fields if isinstance(entry, dict)] if isinstance(fields, list) else []
+        found = [self.shape(entry.get("type"), namespace, depth + 1) for entry in entries]
+        return self._around(found, sum(field.size for field in found), 1 + sum(field.excess for field in found))
+
+    def _around(self, inner: list[_Shape], size: int, excess: int) -> _Shape:
+        depth = 1 + max((shape.depth for shape in inner), default=0)
+        types = 1 + sum(shape.types for shape in inner)
+        if depth > MAX_DEPTH + 1:
+            raise self._too_deep()
+        if types > MAX_TYPES:
+            raise UnsupportedError(
+                f"Avro schema has more than {MAX_TYPES} types, its named types written out", path=self._path
+            )
+        return _Shape(depth, types, size, excess)
+
+    def _too_deep(self) -> UnsupportedError:
+        return UnsupportedError(f"Avro schema nests deeper than {MAX_DEPTH} levels", path=self._path)
+
+
+def _unbounded(what: str, path: str | None) -> FormatError:
+    return FormatError(
+        f"the Avro schema has {what} of so many values without bytes that nothing bounds their number", path=path
+    )

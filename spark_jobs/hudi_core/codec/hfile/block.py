@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from types import ModuleType
 
 from hudi_core.codec.binary import Reader, encode_hadoop_vint
-from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c
+from hudi_core.codec.gzip import FASTEST, GZIP_WINDOW
+from hudi_core.codec.hashing import CHECKSUMS, crc32c
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
-FASTEST: ModuleType
-try:
-    from isal import isal_zlib as FASTEST
-except ImportError:
-    FASTEST = zlib
-
-_GZIP_WINDOW = 31
 _LEVEL, _FAST_LEVEL = 6, 1
 """Java's of zlib, and ISA-L's, which takes a tenth of its time."""
 
@@ -34,7 +28,7 @@ def inflate(member: bytes | memoryview, size: int) -> bytes:
 
     Raises ValueError with the reason, without a full stop.
     """
-    inflater = FASTEST.decompressobj(_GZIP_WINDOW)
+    inflater = FASTEST.decompressobj(GZIP_WINDOW)
     try:
         data: bytes = inflater.decompress(member, size + 1)
     except FASTEST.error as error:
@@ -256,3 +250,75 @@ def encode_root_index(entries: list[IndexEntry]) -> bytes:
     return b"".join(
         _ENTRY.pack(entry.offset, entry.disk_size) + encode_hadoop_vint(len(entry.key)) + entry.key for entry in entries
     )
+
+
+_LENGTHS = struct.Struct(">iih")
+KEY_TAIL = bytes.fromhex("007fffffffffffffff04")
+"""What follows the row in every cell key that Hudi writes."""
+_KEY_OVERHEAD = 2 + len(KEY_TAIL)
+MAX_ROW = 0x7FFF
+"""The longest record key that a cell holds, in bytes."""
+_NO_MVCC = b"\0"
+
+
+def cell_key(row: bytes) -> bytes:
+    """The whole cell key of a record key; raises ValueError when it is longer than 32767 bytes."""
+    if len(row) > MAX_ROW:
+        raise ValueError(f"a key of {len(row)} bytes does not fit an HFile cell (at most {MAX_ROW})")
+    return len(row).to_bytes(2, "big") + row + KEY_TAIL
+
+
+def row_of_key(key: bytes, source: Reader) -> bytes:
+    """The row of a cell key, or of the native writer's short form that ends after the row.
+
+    `source` names the file in errors.
+    """
+    length = int.from_bytes(key[:2], "big")
+    if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
+        raise source.fail(f"HFile key of {len(key)} bytes claims a row of {length}")
+    return key[2 : 2 + length]
+
+
+def encode_cell(row: bytes, value: bytes) -> bytes:
+    """One cell."""
+    key = cell_key(row)
+    return b"".join((struct.pack(">ii", len(key), len(value)), key, value, _NO_MVCC))
+
+
+def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
+    """Where each cell of a decompressed data block has its row and its value: start and end of both.
+
+    Raises CorruptFileError. One Python step per cell; codec.hfile.cells needs none where the cells have the form that
+    Hudi writes.
+    """
+    source = Reader(data, path)
+    size = len(data)
+    position = 0
+    while position < size:
+        if size - position < _LENGTHS.size:
+            raise source.fail(f"HFile data block ends inside a cell ({size - position} bytes left)")
+        key_length, value_length, row_length = _LENGTHS.unpack_from(data, position)
+        start = position + 8
+        value_start = start + key_length
+        end = value_start + value_length
+        if (
+            key_length < _KEY_OVERHEAD
+            or value_length < 0
+            or not 0 <= row_length <= key_length - _KEY_OVERHEAD
+            or end > size
+        ):
+            raise source.fail(
+                f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})"
+            )
+        yield start + 2, start + 2 + row_length, value_start, end
+        position = end
+        if with_mvcc:
+            position = _skip_mvcc(data, position, path)
+
+
+def _skip_mvcc(data: bytes, position: int, path: str) -> int:
+    if data[position : position + 1] == _NO_MVCC:
+        return position + 1
+    tail = Reader(memoryview(data)[position:], path)
+    tail.hadoop_vint()
+    return position + tail.position

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.buffers import octets
+from hudi_core.codec.columns import octets
+from hudi_core.codec.hfile.block import KEY_TAIL, MAX_ROW
 from hudi_core.codec.hfile.cells import CellBlock
-from hudi_core.codec.hfile.keyvalue import KEY_TAIL, MAX_ROW
 from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter
 
 _ROWS = 1 << 16

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hudi_core.codec.hfile.keyvalue import KEY_TAIL, cell_bounds
+from hudi_core.codec.hfile.block import KEY_TAIL, cell_bounds
 
 _Offsets = NDArray[np.int64]
 _Octets = NDArray[np.uint8]

@@ -14,9 +14,9 @@ from hudi_core.codec.hfile.block import (
     decode_inner_index,
     decode_root_index,
     read_block,
+    row_of_key,
 )
 from hudi_core.codec.hfile.cells import CellBlock, decode_cells
-from hudi_core.codec.hfile.keyvalue import row_of_key
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits

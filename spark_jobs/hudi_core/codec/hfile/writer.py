@@ -14,10 +14,11 @@ from hudi_core.codec.hfile.block import (
     Codec,
     IndexEntry,
     Magic,
+    cell_key,
     encode_block,
+    encode_cell,
     encode_root_index,
 )
-from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_info, encode_trailer
 
 DEFAULT_BLOCK_SIZE = 1 << 20

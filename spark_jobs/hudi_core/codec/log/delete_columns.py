@@ -21,7 +21,7 @@ from hudi_core.codec.avro.arrow_types import physical_type
 from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroField, AvroType
 from hudi_core.codec.binary import Reader, encode_zigzag
-from hudi_core.codec.buffers import octets
+from hudi_core.codec.columns import octets
 from hudi_core.codec.log.content import (
     DECIMAL_SCALE,
     DELETE_BLOCK_VERSION,

@@ -6,16 +6,17 @@ import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_core.codec.parquet.calendar import hybrid_columns
-from hudi_core.codec.parquet.coded_texts import is_coded, written_out
+from hudi_core.codec.avro.arrow_conform import conform_batch
+from hudi_core.codec.columns import leaf_arrays, leaf_types
 from hudi_core.codec.parquet.footer import check_footer, schema_of
-from hudi_core.codec.parquet.leaves import leaf_types
 from hudi_core.codec.parquet.pages import PageCheckedInput
+from hudi_core.codec.parquet.statistics import hybrid_columns
 from hudi_core.errors import (
     CorruptFileError,
     ExecutionError,
@@ -256,3 +257,51 @@ def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterat
         raise CorruptFileError(
             f"cannot {verb} this {form} file: {error}", path=path, remedy=f"the file is cut or damaged; {_RESTORE}"
         ) from error
+
+
+_READ_AS_CODES: Final = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
+"""Encodings of pages that Arrow makes codes of. A column may go on in another one behind those of its dictionary."""
+
+
+def is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a column chunk is read as codes."""
+    has_codes = chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
+    return bool(has_codes and _READ_AS_CODES.issuperset(chunk.encodings))
+
+
+def written_out(batch: pa.RecordBatch, schema: pa.Schema, most: int, path: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch with the types of `schema`, in parts of `most` bytes at most, or of one row. Raises
+    ArrowInvalid or ArrowIndexError for codes that are not of their dictionary.
+    """
+    parts = list(_halves(batch, most))
+    for part in parts:
+        # A slice of a nested column still has the values of all rows.
+        rows = part if len(parts) == 1 else part.take(pa.array(range(part.num_rows)))
+        yield conform_batch(rows, schema, path=path)
+
+
+def _halves(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows > 1 and _bytes_written_out(batch) > most:
+        half = batch.num_rows // 2
+        yield from _halves(batch.slice(0, half), most)
+        yield from _halves(batch.slice(half), most)
+    else:
+        yield batch
+
+
+def _bytes_written_out(batch: pa.RecordBatch) -> int:
+    """Of the batch once its texts are written out."""
+    total = 0
+    for column in batch.columns:
+        for leaf in leaf_arrays(column):
+            total += leaf.nbytes
+            if pa.types.is_dictionary(leaf.type):
+                total += _text_bytes(leaf) - leaf.dictionary.nbytes
+    return total
+
+
+def _text_bytes(leaf: pa.Array) -> int:
+    values = leaf.dictionary
+    if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        return 0
+    return int(pc.sum(pc.binary_length(values).cast(pa.int64()).take(leaf.indices)).as_py() or 0)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.gzip import checksum
+from hudi_core.codec.gzip import FASTEST
 from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, Location, Page
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import empty_file, footer_bytes, schema_of
@@ -177,7 +177,7 @@ def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
     """Place and size of each data page of a chunk. Raises ValueError where pages do not fill it, hold another number of
     values, or differ from their checksum.
     """
-    crc32 = checksum()
+    crc32 = FASTEST.crc32
     position, found, values = 0, [], 0
     while position < len(data):
         start = position

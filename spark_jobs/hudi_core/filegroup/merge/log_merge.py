@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hudi_core.codec.column_paths import top_columns
+from hudi_core.codec.columns import top_columns
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.fold_per_key import (
     Events,
@@ -26,9 +26,9 @@ from hudi_core.filegroup.merge.fold_per_key import (
     last_events,
     winners,
 )
+from hudi_core.filegroup.merge.merge_mode import Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering, nulls
 from hudi_core.filegroup.merge.payload_store import PayloadStore
-from hudi_core.filegroup.merge.payloads import Fill, Payload
 from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
 from hudi_core.filegroup.merge.row_merge import RowMerger
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
@@ -79,7 +79,7 @@ class LogMerger:
         self._policy = policy
         self._ordering = ordering
         self._store = PayloadStore(schema, budget=budget)
-        self._merger = RowMerger(schema, policy, ordering, self._store)
+        self._merger = RowMerger(schema, policy, ordering.defaults, self._store)
         self._partial = False
         self._keys: list[pa.Array] = []
         self._events: list[tuple[NDArray[np.uint8], NDArray[np.int64], pa.Array]] = []

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.resolve import AvroField, AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.codec.column_paths import column_of, top_columns
+from hudi_core.codec.columns import column_of, top_columns
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.partial import Default, field_defaults
-from hudi_core.filegroup.merge.payloads import Payload
+from hudi_core.filegroup.merge.merge_mode import Payload
 from hudi_core.filegroup.merge.record_keys import as_mask
+from hudi_core.filegroup.merge.row_merge import Default, field_defaults
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
-from hudi_core.model.column_names import alike
+from hudi_core.model.names import alike
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.column_paths import column_named, column_of
+from hudi_core.codec.columns import column_named, column_of
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import DeleteMark
 from hudi_core.filegroup.merge.table_policy import MergePolicy

@@ -18,18 +18,22 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import MERGE_FUNCTION, USE_RECORD_POSITIONS
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
+    FILL_OF,
+    MARKER_OF,
     ORDERING_FIELDS_KEY,
     PARTIAL_UPDATE_KEY,
     UNAVAILABLE_KEY,
     DeleteMark,
+    Fill,
     Mode,
+    Payload,
     check_strategy_0_15,
     delete_marks,
     merge_properties,
+    payload_of,
     reads_as_hudi_1,
     resolve_mode,
 )
-from hudi_core.filegroup.merge.payloads import FILL_OF, MARKER_OF, Fill, Payload, payload_of
 from hudi_core.model.names import RECORD_KEY
 
 
@@ -58,7 +62,7 @@ class MergePolicy:
     `fill_marker` is the text of Fill.MARKER. A log record is a delete when one of `delete_marks` matches.
     `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record before it.
     `function` names the registered merge function of Rules.FUNCTION. `by_position`: where log blocks name rows of the
-    base file, these are merged, and not the first ones with the records' keys (filegroup.read.log_positions).
+    base file, these are merged, and not the first ones with the records' keys (filegroup.read.slice_merge).
     """
 
     key_fields: tuple[str, ...]

@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.merge.payloads import Payload
+from hudi_core.filegroup.merge.merge_mode import Payload
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 Kinds = NDArray[np.uint8]

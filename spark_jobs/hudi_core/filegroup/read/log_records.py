@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,14 +22,14 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.base_file import History, base_batches
-from hudi_core.filegroup.read.evolution import rename_fields
+from hudi_core.filegroup.read.base_file import History, base_batches, rename_fields
 from hudi_core.filegroup.read.log_scan import ScanResult
-from hudi_core.model.column_names import spelled
-from hudi_core.model.names import OPERATION, RECORD_KEY
+from hudi_core.model.names import OPERATION, RECORD_KEY, spelled
 from hudi_core.model.size_limits import Limit
 from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.storage.recorded_changes import RecordingStorage
 from hudi_core.timeline.schemas import ColumnSource, sources_at
+from hudi_core.view.file_group import DataFile
 
 PIECE_BYTES = 4 << 20
 """The least bytes of an Avro block that are decoded at a time.
@@ -233,3 +234,35 @@ def _read(storage: Storage, block: LogBlock, start: int, length: int) -> bytes:
     if len(data) != length:
         raise CorruptFileError(f"log block at byte {block.offset}: read {len(data)} of {length} bytes", path=block.path)
     return data
+
+
+_SMALL: Final = 64 << 10
+"""Bytes that the scan reads of a file at once (codec.log.frames)."""
+_MOST_BYTES: Final = 8 << 20
+"""Of all files that are kept for one slice."""
+
+
+class SmallLogs(RecordingStorage):
+    """The storage of one slice. Memory: _MOST_BYTES."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self._sizes: dict[str, int] = {}
+        self._contents: dict[str, bytes] = {}
+
+    def expect(self, files: Iterable[DataFile]) -> None:
+        """Names the log files that are going to be read, with their sizes."""
+        room = _MOST_BYTES
+        for file in files:
+            if file.size <= min(_SMALL, room):
+                self._sizes[file.path] = file.size
+                room -= file.size
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        """See Storage."""
+        size = self._sizes.get(path)
+        if size is None or span.start < 0:
+            return super().read_range(path, span)
+        if path not in self._contents:
+            self._contents[path] = super().read_range(path, ByteRange(0, size))
+        return self._contents[path][span.start : span.start + span.length]

@@ -26,9 +26,8 @@ from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
-from hudi_core.view.slicing import CompletionOf, slicing_for
+from hudi_core.view.slicing import CompletionOf, build_file_groups, slicing_for
 
 _READERS: Final = 16
 

@@ -10,20 +10,22 @@ one batch, which has no more where its reader asks for that (ParquetBaseFile.bat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_core.codec.log.blocks import LogBlock
+from hudi_core.codec.log.positions import RecordPositions, decode_positions
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History
-from hudi_core.filegroup.read.log_positions import block_positions
 from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanResult
+from hudi_core.model.names import parse_base_file
 from hudi_core.storage.base import Storage
 
 GROUP_SHARE = 8
@@ -110,3 +112,21 @@ def grouped(
             group, held_rows, held_bytes = [], 0, 0
     if group:
         yield group
+
+
+def block_positions(
+    blocks: Sequence[LogBlock], base: str | None, policy: MergePolicy
+) -> tuple[RecordPositions, ...] | None:
+    """The positions of each block's records in the base file of path `base`; None where these are merged by keys.
+
+    Raises CorruptFileError for positions that cannot be read, naming the log file.
+    """
+    if base is None or not policy.by_position:
+        return None
+    name = parse_base_file(base.rpartition("/")[2])
+    if name.extension != "parquet":
+        return None
+    if not all(block.record_positions and block.positions_instant == name.instant for block in blocks):
+        return None
+    found = tuple(decode_positions(block.record_positions or "", path=block.path) for block in blocks)
+    return found if all(positions.count for positions in found) else None

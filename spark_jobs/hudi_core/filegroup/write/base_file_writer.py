@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
 from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
-from hudi_core.codec.buffers import octets
+from hudi_core.codec.columns import octets
 from hudi_core.codec.gzip import GzipLibrary
-from hudi_core.codec.parquet.calendar import SPARK_VERSION
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.statistics import SPARK_VERSION
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
@@ -156,7 +156,7 @@ class BaseFileHandle:
         has_keys: bool = True,
     ) -> None:
         """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression, such as GZIP;
-        `spark_version` says that dates and timestamps are in the proleptic calendar (codec.parquet.calendar).
+        `spark_version` says that dates and timestamps are in the proleptic calendar (codec.parquet.statistics).
         `has_keys`: rows have their record keys in `_hoodie_record_key` (TableConfig.populate_meta_fields).
         """
         avro = add_meta_fields(schema)

@@ -34,8 +34,7 @@ from hudi_core.filegroup.read.partition_values import (
     PARTITION_FIELDS,
     has_keys_in_rows,
 )
-from hudi_core.filegroup.write.partition_times import TimeFormat
-from hudi_core.filegroup.write.sql_partitions import SqlTimes
+from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
 
 HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning", "partition folders are named `column=value`")
 URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode", "values in partition paths are URL-encoded")

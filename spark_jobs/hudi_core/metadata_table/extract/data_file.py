@@ -16,7 +16,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.bloom import filter_in_footer
-from hudi_core.codec.column_paths import column_of, column_type, field_path
+from hudi_core.codec.columns import column_of, column_type, field_path
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.parquet.file import BATCH_ROWS
 from hudi_core.errors import UnsupportedError

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from hudi_core.codec.column_paths import column_type
+from hudi_core.codec.columns import column_type
 from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_INDEX_GROUPS
 from hudi_core.config.write_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
 from hudi_core.errors import ConfigError, UnsupportedError

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.column_paths import top_columns
+from hudi_core.codec.columns import top_columns
 from hudi_core.codec.hashing import group_indexes
-from hudi_core.codec.hfile.keyvalue import MAX_ROW
+from hudi_core.codec.hfile.block import MAX_ROW
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.metadata_config import (
     PARTITIONED_RECORD_INDEX_MAXIMUM,

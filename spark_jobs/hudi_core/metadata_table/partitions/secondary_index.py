@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.codec.column_paths import column_of, column_type, top_columns
+from hudi_core.codec.columns import column_of, column_type, top_columns
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.index_definitions import DEFAULT_PATH, IndexDefinition

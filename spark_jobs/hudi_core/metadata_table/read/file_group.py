@@ -1,7 +1,7 @@
 """File groups of a partition of the metadata table: the slices that readers merge and that new log files join, and the
 blocks of an instant in log files.
 
-The slices are those of any table of that layout (view.builder). In layout 1 a log file's name carries the base instant
+The slices are those of any table of that layout (view.slicing). In layout 1 a log file's name carries the base instant
 of its slice, and a pending compaction starts the next slice. In layout 2 it carries the instant that writes it.
 """
 
@@ -29,9 +29,8 @@ from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import DataFile, FileGroup
-from hudi_core.view.slicing import slicing_for
+from hudi_core.view.slicing import build_file_groups, slicing_for
 
 ROOT = ".hoodie/metadata"
 """The metadata table's base path, below the data table's."""

@@ -154,7 +154,7 @@ _COMPARABLE: Final[dict[int, frozenset[str]]] = {
 
 
 def _micros(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) -> int | None:
-    # Microseconds are those of a file that labels milliseconds so (codec.avro.time_labels).
+    # Microseconds are those of a file that labels milliseconds so (codec.avro.arrow_types).
     is_wrong = bound.logical == "timestamp_micros" and long_unit == "ms" and arrow_type.tz is not None
     if bound.logical == "long" or is_wrong:
         return int(bound.value) * (1000 if long_unit == "ms" else 1)

@@ -28,10 +28,9 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.builder import build_file_groups
 from hudi_core.view.listing import walk_partitions
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import PENDING_WRITES, Slicing, slicing_for
+from hudi_core.view.slicing import PENDING_WRITES, Slicing, build_file_groups, slicing_for
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Set
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
-from hudi_core.codec.column_paths import column_named
+from hudi_core.codec.columns import column_named
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
 from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet.calendar import SPARK_VERSION, proleptic_version
+from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.model.partition import check_file_name, check_partition, join
@@ -70,7 +70,7 @@ def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
 
 def form_of(storage: Storage, target: ClusteringTarget, slices: Sequence[ClusteringSlice]) -> tuple[str, str | None]:
     """The compression of new files: that of the options, else of the first base file there is; and the version of Spark
-    in their footers (calendar.proleptic_version). Reads the footers of the base files, up to one that names none.
+    in their footers (proleptic_version). Reads the footers of the base files, up to one that names none.
     """
     codec, footers = target.config.parquet_codec, []
     for item in slices:

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.time_labels import has_doubtful_times, mislabelled
+from hudi_core.codec.avro.arrow_types import has_doubtful_times, mislabelled
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.config.keygen_config import COMBINE_INSERTS, INDEX_TYPE, NUM_BUCKETS

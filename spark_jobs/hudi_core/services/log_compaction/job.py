@@ -8,8 +8,7 @@ from functools import partial
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, FormatError, TimelineError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.payloads import Fill
+from hudi_core.filegroup.merge.merge_mode import Fill, reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice

@@ -33,16 +33,15 @@ from hudi_core.filegroup.merge.log_merge import LogRecords, merge_columns
 from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
-from hudi_core.filegroup.read.log_positions import block_positions
 from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
+from hudi_core.filegroup.read.slice_merge import block_positions
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.column_names import spelled
-from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file
+from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file, spelled
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.log_compaction.block_order import BlockOrder
 from hudi_core.storage.arrow_store import open_data_storage

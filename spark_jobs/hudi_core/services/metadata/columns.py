@@ -35,8 +35,7 @@ from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.services.table_services import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.model.column_names import spelled
-from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken
+from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken, spelled
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable
 from hudi_core.services.metadata.initialization import Snapshot, check_spelling, indexed_table
 from hudi_core.services.rollback.verb import clean_failed_writes

@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_core.codec.bloom import filter_in_footer
-from hudi_core.codec.column_paths import top_columns
+from hudi_core.codec.columns import top_columns
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column

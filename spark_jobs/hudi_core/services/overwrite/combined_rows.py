@@ -20,8 +20,8 @@ from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.keygen_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
 from hudi_core.errors import FormatError, UnsupportedError
+from hudi_core.filegroup.merge.merge_mode import Fill
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.payloads import Fill
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY

@@ -35,10 +35,9 @@ from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
-from hudi_core.filegroup.write.partition_times import TimeFormat
-from hudi_core.filegroup.write.sql_partitions import SqlTimes
+from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
 from hudi_core.metadata_table.partition_type import is_secondary_index
-from hudi_core.model.column_names import spelled
+from hudi_core.model.names import spelled
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.overwrite.combined_rows import check_combined

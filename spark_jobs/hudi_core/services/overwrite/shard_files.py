@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet.calendar import proleptic_version
+from hudi_core.codec.parquet.statistics import proleptic_version
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy

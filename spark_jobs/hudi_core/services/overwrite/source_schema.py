@@ -16,13 +16,11 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_types import avro_schema, spark_field
-from hudi_core.codec.avro.bounds import check_bounds
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, check_bounds
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.model.column_names import spelled
-from hudi_core.model.names import OPERATION
+from hudi_core.model.names import OPERATION, spelled
 
 _INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}
 _FLOATS: Final = {pa.float32(): 4, pa.float64(): 8}

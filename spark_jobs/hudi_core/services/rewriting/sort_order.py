@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.column_paths import column_of
+from hudi_core.codec.columns import column_of
 from hudi_core.config.services.clustering_config import SORT_COLUMNS, Layout
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import RECORD_KEY

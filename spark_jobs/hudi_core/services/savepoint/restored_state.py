@@ -16,7 +16,7 @@ from hudi_core.timeline.actions.restore import decode_savepoint
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.cut_off import CutOff, cut_off_slices
+from hudi_core.view.file_system_view import CutOff, cut_off_slices
 
 _BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
 """On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from hudi_core.codec.avro.large_maps import read_large_record, write_large_record
+from hudi_core.codec.avro.container import read_large_record, write_large_record
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition, join

@@ -248,7 +248,7 @@ ON_A_DRIVER_WITHOUT_WHEELS = """
 import sys
 job_zip, wheels, table = sys.argv[1:]
 sys.path[:0] = [job_zip, wheels]
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import DIALECTS
 import sqlglot
 assert sqlglot.__file__.startswith(job_zip), sqlglot.__file__

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.bind import Bound, bind, depends_on_zone, kind_of
-from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.bind import bind, depends_on_zone, kind_of
+from hudi_core.expr.bound import Bound, Comparison, Known, Membership, Node, NullCheck
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import MAX_DEPTH, Column, Compare, Expr, In, Literal, Not, operands
 
 SCHEMA = pa.schema(

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.expr.bind import bind
+from hudi_core.expr.bound import row_mask
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
-from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Column, Expr, Operand
 from tests.support.random_predicates import SCHEMA, predicates, rows
 

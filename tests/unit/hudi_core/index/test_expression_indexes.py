@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.expr.bind import bind
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.index.expression_indexes import expression_mask, indexed_operand
 from hudi_core.metadata_table.index_definitions import IndexDefinition

@@ -15,7 +15,7 @@ from hudi_core.config.table_config import METADATA
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError
 from hudi_core.expr.bind import bind
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.expr.bind import bind
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Column, Compare, Expr, In, IsNull, Literal, Not, StartsWith
 from hudi_core.index.skipping import SkippingPlan
 from tests.support.predicate_text import to_sql

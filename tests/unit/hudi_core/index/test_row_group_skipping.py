@@ -15,8 +15,8 @@ from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.expr.bind import bind
-from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.bound import row_mask
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Expr
 from hudi_core.index.row_group_skipping import (
     MAX_BLOOM_KEYS,

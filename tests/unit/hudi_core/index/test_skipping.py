@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hudi_core.expr.bind import bind
 from hudi_core.expr.ranges import may_match
-from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Column
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.index.slice_ranges import in_order_of, slice_ranges

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
-from hudi_core.filegroup.read import output_columns as output
+from hudi_core.filegroup.read import read_spec as output
 from hudi_core.model.names import FileGroupId
 from hudi_core.query.read_plan import ReadPlan, read_split, split_of
 from hudi_core.table import HudiTable

@@ -22,11 +22,10 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view import file_system_view
-from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import BaseInstantSlicing, slicing_for
+from hudi_core.view.slicing import BaseInstantSlicing, build_file_groups, slicing_for
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl

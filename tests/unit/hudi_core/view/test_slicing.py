@@ -15,12 +15,11 @@ from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import CompletionSlicing
+from hudi_core.view.slicing import CompletionSlicing, build_file_groups
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
 from tests.support.memory_storage import MemoryStorage
 from tests.support.views import view_of

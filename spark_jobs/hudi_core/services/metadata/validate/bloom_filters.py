@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.bloom import BloomFilter, filter_in_footer
-from hudi_core.codec.column_paths import top_columns
+from hudi_core.codec.columns import top_columns
 from hudi_core.expr.functions import evaluate
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id

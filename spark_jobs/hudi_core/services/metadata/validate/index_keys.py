@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.buffers import octets
+from hudi_core.codec.columns import octets
 from hudi_core.engine.exchange import SHARD_ROWS, RunBuffer, exchange_rows, fewer_runs, merged_rows
 from hudi_core.metadata_table.read.group_reader import GroupReader
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.column_paths import top_columns
+from hudi_core.codec.columns import top_columns
 from hudi_core.codec.hashing import file_group_index, group_indexes
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column

@@ -25,8 +25,7 @@ from hudi_core.filegroup.read.base_file import base_batches, open_base_file, rea
 from hudi_core.filegroup.read.log_records import block_batches, block_columns, has_operations
 from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.model.column_names import spelled
-from hudi_core.model.names import OPERATION
+from hudi_core.model.names import OPERATION, spelled
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.check import (
     FileCheck,

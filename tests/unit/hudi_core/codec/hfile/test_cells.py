@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_core.codec.hfile.block import KEY_TAIL, encode_cell
 from hudi_core.codec.hfile.cells import _by_tails, decode_cells
-from hudi_core.codec.hfile.keyvalue import KEY_TAIL, encode_cell
 from hudi_core.errors import CorruptFileError
 
 AWKWARD = st.sampled_from(

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.bloom import BloomFilter
-from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
-from hudi_core.codec.hfile.keyvalue import cell_key
+from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, cell_key, encode_block, encode_root_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE
 from hudi_core.codec.hfile.writer import write_hfile

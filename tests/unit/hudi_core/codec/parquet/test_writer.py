@@ -17,14 +17,13 @@ import pytest
 
 from hudi_core.codec import gzip
 from hudi_core.codec.gzip import GzipLibrary
-from hudi_core.codec.parquet.encodings import chosen_encodings
 from hudi_core.codec.parquet.fields import Chunk, Column, File, Group
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import footer_bytes
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import chunk_ranges
 from hudi_core.codec.parquet.thrift import Struct, TooManyValuesError, read_struct
-from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle, chosen_encodings
 from hudi_core.errors import ConfigError, FormatError, StorageError
 from tests.unit.hudi_core.codec.parquet.test_file import TABLE, written
 

@@ -8,8 +8,8 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
+from hudi_core.filegroup.merge.merge_mode import FILL_OF, Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.payloads import FILL_OF, Fill, Payload
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 SCHEMA = pa.schema([("key", pa.string()), ("ts", pa.int64()), ("value", pa.string())])

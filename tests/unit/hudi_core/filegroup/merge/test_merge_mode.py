@@ -12,11 +12,11 @@ from hudi_core.filegroup.merge.merge_mode import (
     STRATEGY_KEY,
     DeleteMark,
     Mode,
+    Payload,
     delete_marks,
     merge_properties,
     resolve_mode,
 )
-from hudi_core.filegroup.merge.payloads import Payload
 
 ORDERED = {"hoodie.table.precombine.field": "ts"}
 

@@ -5,8 +5,15 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, PAYLOAD_STRATEGY, DeleteMark
-from hudi_core.filegroup.merge.payloads import TOASTED_VALUE, Fill, Payload
+from hudi_core.filegroup.merge.merge_mode import (
+    COMMIT_TIME_STRATEGY,
+    EVENT_TIME_STRATEGY,
+    PAYLOAD_STRATEGY,
+    TOASTED_VALUE,
+    DeleteMark,
+    Fill,
+    Payload,
+)
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 FLAG = DeleteMark("_hoodie_is_deleted", ("true",))

@@ -29,8 +29,8 @@ from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.expr.bind import bind
+from hudi_core.expr.bound import row_mask
 from hudi_core.expr.json_form import from_json
-from hudi_core.expr.rows import row_mask
 from hudi_core.filegroup.read import slice_reader as reader_module
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import CommittedInstants

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.filegroup.write.key_generator import KeyGenerator, escaped_path_name, labels_vary
-from hudi_core.filegroup.write.sql_partitions import SqlTimes
+from hudi_core.filegroup.write.partition_times import SqlTimes
 from tests.support.table_configs import config_of
 
 NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"

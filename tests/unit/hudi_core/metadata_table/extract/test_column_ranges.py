@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.column_paths import column_of
+from hudi_core.codec.columns import column_of
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.indexed_table import indexed_types

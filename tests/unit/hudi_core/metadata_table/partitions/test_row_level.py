@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.hfile.keyvalue import MAX_ROW
+from hudi_core.codec.hfile.block import MAX_ROW
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable

@@ -22,9 +22,8 @@ from hudi_core.codec.log.positions import decode_positions, encode_positions
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import DeleteMark
+from hudi_core.filegroup.merge.merge_mode import DeleteMark, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.payloads import Payload
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.log_scan import CommittedInstants, log_blocks, scan_log_files
 from hudi_core.filegroup.read.slice_merge import merging

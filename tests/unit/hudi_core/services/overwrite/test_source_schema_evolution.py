@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.avro import bounds
+from hudi_core.codec.avro import schema as avro_schemas
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_conform import conform_array
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
@@ -297,7 +297,7 @@ def both(at: pa.DataType, code: pa.DataType) -> pa.DataType:
 
 
 def test_more_columns_than_a_schema_may_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MAX_TYPES", 20)
+    monkeypatch.setattr(avro_schemas, "MAX_TYPES", 20)
     with pytest.raises(UnsupportedError, match=r"rows\.parquet.*more than 20 types"):
         evolved(pa.table({f"c{number}": ["x"] for number in range(10)}), tmp_path)
 

@@ -1,0 +1,137 @@
+"""Columns by dotted name, in a schema and in a batch, in any case (model.column_names). Which of them have statistics
+says statistics_columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.model.names import alike
+
+
+def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each value of a string or binary array begins and the last ends, and all values one after the other.
+
+    A null is as long as what its place holds, mostly nothing. The bytes are not copied.
+    """
+    _, offset_buffer, data_buffer = array.buffers()
+    if not len(array) or data_buffer is None:
+        return np.zeros(len(array) + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
+    wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64 if wide else np.int32)
+    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0] if offsets[0] else offsets, data
+
+
+def unsliced(array: pa.Array) -> pa.Array:
+    """The array from the start of its buffers, for what works on whole buffers."""
+    return pa.concat_arrays([array]) if array.offset else array
+
+
+def with_children(array: pa.Array, kind: pa.DataType, children: Sequence[pa.Array]) -> pa.Array:
+    """A struct, list or map of the type `kind` over `children`, with the nulls and offsets of an unsliced array."""
+    buffers = array.buffers()[:1]
+    if not pa.types.is_struct(kind):
+        offsets = pc.cast(array.offsets, pa.int64() if pa.types.is_large_list(kind) else pa.int32())
+        buffers.append(offsets.buffers()[1])
+    return pa.Array.from_buffers(kind, len(array), buffers, children=list(children))
+
+
+def leaf_types(kind: pa.DataType) -> list[pa.DataType]:
+    """The types of the leaf columns of a column."""
+    if not pa.types.is_nested(kind):
+        return [kind]
+    return [leaf for number in range(kind.num_fields) for leaf in leaf_types(kind.field(number).type)]
+
+
+def leaves_with_nan(table: pa.Table) -> frozenset[int]:
+    """The numbers of the leaf columns of FLOAT or DOUBLE with a NaN among their values."""
+    found: set[int] = set()
+    first = 0
+    for column in table.columns:
+        kinds = leaf_types(column.type)
+        if any(map(_is_float, kinds)):
+            for chunk in column.chunks:
+                found.update(first + number for number, leaf in enumerate(leaf_arrays(chunk)) if _has_nan(leaf))
+        first += len(kinds)
+    return frozenset(found)
+
+
+def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
+    """The values of each leaf column; those of a struct, list or map that is null are none."""
+    if pa.types.is_struct(array.type):
+        for child in array.flatten():
+            yield from leaf_arrays(child)
+    elif pa.types.is_map(array.type):
+        yield from leaf_arrays(array.cast(pa.list_(array.type.field(0).type)).flatten())
+    elif pa.types.is_nested(array.type):
+        yield from leaf_arrays(array.flatten())
+    else:
+        yield array
+
+
+def _is_float(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
+
+
+def _has_nan(leaf: pa.Array) -> bool:
+    return _is_float(leaf.type) and bool(pc.any(pc.is_nan(leaf)).as_py())
+
+
+def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type of a column by dotted name; None when it is not there."""
+    found = field_path(schema, name)
+    return None if found is None else found[-1].type
+
+
+def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    """A column by dotted name, null where a struct around it is; None when it is not there."""
+    path = field_path(batch.schema, name)
+    if path is None:
+        return None
+    array = batch.column(path[0].name)
+    for step in path[1:]:
+        array = pc.struct_field(array, step.name)
+    return array
+
+
+def top_columns(names: Iterable[str]) -> frozenset[str]:
+    """The columns to read for those of dotted names."""
+    return frozenset(name.split(".")[0] for name in names)
+
+
+def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
+    """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes
+    first.
+    """
+    whole = _field(schema, name)
+    if whole is not None:
+        return (whole,)
+    path: list[pa.Field] = []
+    for step in name.split("."):
+        within = path[-1].type if path else schema
+        found = _field(within, step) if not path or pa.types.is_struct(within) else None
+        if found is None:
+            return None
+        path.append(found)
+    return path
+
+
+def column_named(name: str, schema: pa.Schema) -> str:
+    """The dotted name as `schema` has it; `name` itself where it is not there, or there twice but for case."""
+    return ".".join(field.name for field in field_path(schema, name) or ()) or name
+
+
+def _field(within: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+    # The names are listed for one that is not there as it is written only: a table may have 10,000 columns.
+    at = within.get_field_index(name)
+    if at < 0:
+        same = alike((field.name for field in within), name)
+        at = within.get_field_index(same[0]) if len(same) == 1 else -1
+    return within.field(at) if at >= 0 else None

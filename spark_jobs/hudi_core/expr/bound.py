@@ -1,0 +1,232 @@
+"""What a predicate becomes when it is bound to a schema: a tree without NOT whose leaves know their types.
+
+NOT is pushed down to the leaves, and every leaf has a form for being false that is true of the same rows. So a leaf
+that is NULL and one that is false may be taken for each other, as WHERE takes them, and And and Or need two values
+only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.expr.functions import evaluate
+from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, SAME, Operand
+
+DIFFERENT: Final = "<!>"
+"""The negation of <=>: not equal, and not both null."""
+
+Leaf: TypeAlias = "Comparison | Pair | Membership | NullCheck | Prefix | Pattern | Known"
+Node: TypeAlias = "All | Any | Leaf"
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """True when all nodes are."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """True when one node is."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The same for every row."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`operand operator value`, both as `kind`; `operator` is one of = <> < <= > >=, `value` is not null."""
+
+    operand: Operand
+    operator: str
+    value: pa.Scalar
+    kind: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`left operator right` of two columns or calls, both as `kind`; the operator may be <=> and its negation `<!>`."""
+
+    left: Operand
+    operator: str
+    right: Operand
+    kind: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Whether the operand, as the values' type, is one of distinct `values` without null, or (`negated`) none."""
+
+    operand: Operand
+    values: pa.Array
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NullCheck:
+    """Whether the operand is null, or (`negated`) is not."""
+
+    operand: Operand
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Whether the text starts with `prefix`, or (`negated`) does not."""
+
+    operand: Operand
+    prefix: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Whether the whole text matches the regular expression (RE2), or not; a match starts with `prefix`."""
+
+    operand: Operand
+    expression: str
+    prefix: str
+    negated: bool
+
+
+def all_of(nodes: tuple[Node, ...]) -> Node:
+    """The conjunction, without constant terms."""
+    return _joined(All, nodes, neutral=True)
+
+
+def any_of(nodes: tuple[Node, ...]) -> Node:
+    """The disjunction, without constant terms."""
+    return _joined(Any, nodes, neutral=False)
+
+
+def _joined(make: type[All] | type[Any], nodes: tuple[Node, ...], *, neutral: bool) -> Node:
+    left = tuple(node for node in nodes if node != Known(neutral))
+    if Known(not neutral) in left:
+        return Known(not neutral)
+    return make(left) if len(left) > 1 else left[0] if left else Known(neutral)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A predicate for rows of `schema` (`rows.row_mask`) and for ranges of values (`ranges.may_match`)."""
+
+    node: Node
+    schema: pa.Schema
+    zone: str
+    """The zone of local time."""
+    zone_given: bool
+    """Whether the caller named the zone, rather than the default UTC."""
+    columns: tuple[str, ...]
+    """The top-level columns it needs, in the order of `schema`."""
+
+
+COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] = {
+    EQ: pc.equal,
+    NE: pc.not_equal,
+    LT: pc.less,
+    LE: pc.less_equal,
+    GT: pc.greater,
+    GE: pc.greater_equal,
+}
+
+
+def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """For each row whether the predicate is true; false where it is false or NULL, so the mask has no nulls.
+
+    `batch` holds at least `bound.columns`, in the types of `bound.schema`.
+    """
+    return _Rows(batch, bound.zone).mask(bound.node)
+
+
+class _Rows:
+    def __init__(self, batch: pa.RecordBatch, zone: str) -> None:
+        self._batch = batch
+        self._zone = zone
+
+    def mask(self, node: Node) -> pa.BooleanArray:
+        if isinstance(node, Known):
+            return pa.repeat(pa.scalar(node.value), self._batch.num_rows)
+        if isinstance(node, All):
+            return functools.reduce(pc.and_, (self.mask(inner) for inner in node.nodes))
+        if isinstance(node, Any):
+            return functools.reduce(pc.or_, (self.mask(inner) for inner in node.nodes))
+        return pc.fill_null(self._leaf(node), False)
+
+    def _leaf(self, leaf: Comparison | Pair | Membership | NullCheck | Prefix | Pattern) -> pa.BooleanArray:
+        if isinstance(leaf, Pair):
+            left, right = (evaluate(side, self._batch, self._zone) for side in (leaf.left, leaf.right))
+            return _compare_pair(as_type(left, leaf.kind), leaf.operator, as_type(right, leaf.kind))
+        array = evaluate(leaf.operand, self._batch, self._zone)
+        if isinstance(leaf, NullCheck):
+            return pc.is_valid(array) if leaf.negated else pc.is_null(array)
+        if isinstance(leaf, Comparison):
+            return compare(as_type(array, leaf.kind), leaf.operator, leaf.value)
+        if isinstance(leaf, Membership):
+            values = as_type(array, leaf.values.type)
+            found = pc.is_in(_one_zero(values), value_set=_one_zero(leaf.values))
+            return pc.and_(pc.invert(found), pc.is_valid(array)) if leaf.negated else found
+        if isinstance(leaf, Prefix):
+            matched = pc.starts_with(array, leaf.prefix)
+        else:
+            matched = pc.match_substring_regex(array, leaf.expression)
+        return pc.invert(matched) if leaf.negated else matched
+
+
+def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array as the type that it is compared in. Integers turn into the nearest double, as in Java."""
+    return array if array.type == kind else pc.cast(array, kind, safe=not pa.types.is_floating(kind))
+
+
+def compare(array: pa.Array, operator: str, value: pa.Scalar) -> pa.BooleanArray:
+    """`array operator value`, null where the array is; NaN is equal to itself and greater than all else."""
+    result = COMPARE[operator](array, value)
+    if not pa.types.is_floating(array.type):
+        return result
+    if pc.is_nan(value).as_py():
+        nan = pc.is_nan(array)
+        if operator in (EQ, GE):
+            return nan
+        if operator in (NE, LT):
+            return pc.invert(nan)
+        return pc.or_(nan, pc.invert(nan)) if operator == LE else pc.and_(nan, pc.invert(nan))
+    return pc.or_(result, pc.is_nan(array)) if operator in (GT, GE) else result
+
+
+def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanArray:
+    if operator in (SAME, DIFFERENT):
+        nulls = pc.and_(pc.is_null(left), pc.is_null(right))
+        same = pc.or_(pc.fill_null(_compare_pair(left, EQ, right), False), nulls)
+        return pc.invert(same) if operator == DIFFERENT else same
+    result = COMPARE[operator](left, right)
+    if not pa.types.is_floating(left.type):
+        return result
+    left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
+    ordered = pc.invert(pc.or_(left_nan, right_nan))
+    above, below, both = pc.and_not(left_nan, right_nan), pc.and_not(right_nan, left_nan), pc.and_(left_nan, right_nan)
+    of_nan = {
+        EQ: both,
+        NE: pc.or_(above, below),
+        LT: below,
+        LE: pc.or_(below, both),
+        GT: above,
+        GE: pc.or_(above, both),
+    }
+    return pc.or_(pc.and_(result, ordered), of_nan[operator])
+
+
+def _one_zero(array: pa.Array) -> pa.Array:
+    """-0.0 as 0.0: membership compares bits."""
+    return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array
