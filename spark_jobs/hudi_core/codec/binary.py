@@ -16,9 +16,8 @@ _U64 = 1 << 64
 
 
 class Reader:
-    """Reads forward through `data`. `path` names the file in errors.
-
-    `base` is where `data` starts in that file, for messages only.
+    """Reads forward through `data`. `path` names the file in errors. `base` is where `data` starts in that file, for
+    messages only.
     """
 
     __slots__ = ("_base", "_data", "_position", "path")
@@ -107,9 +106,8 @@ class Reader:
         return (value >> 1) ^ -(value & 1)
 
     def hadoop_vint(self) -> int:
-        """A Hadoop variable-length long (WritableUtils.readVLong).
-
-        One byte for -112..127, else a count byte and big-endian bytes.
+        """A Hadoop variable-length long (WritableUtils.readVLong). One byte for -112..127, else a count byte and
+        big-endian bytes.
         """
         first = self.i8()
         if first >= -112:

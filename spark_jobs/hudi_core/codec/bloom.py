@@ -133,10 +133,8 @@ class BloomFilter:
 
     def join(self, text: str | bytes, type_code: str, keys: int, *, path: str) -> bool:
         """Adds the `keys` keys of the filter in a footer, and says whether that could be done: a filter of other
-        settings, or of another number of keys, is none that these keys made, and is not added.
-
-        An empty filter is then as if it had got these keys; another gets the rows of both, and the false positives of
-        both. Raises as parse.
+        settings, or of another number of keys, is none that these keys made, and is not added. An empty filter is then
+        as if it had got these keys; another gets the rows of both, and the false positives of both. Raises as parse.
         """
         found = BloomFilter.parse(text, type_code, path=path)
         rows = min(max(1, -(-keys // self.entries)), max(1, -(-self._max_entries // self.entries)))

@@ -15,9 +15,8 @@ from hudi_core.model.names import alike
 
 
 def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each value of a string or binary array begins and the last ends, and all values one after the other.
-
-    A null is as long as what its place holds, mostly nothing. The bytes are not copied.
+    """Where each value of a string or binary array begins and the last ends, and all values one after the other. A null
+    is as long as what its place holds, mostly nothing. The bytes are not copied.
     """
     _, offset_buffer, data_buffer = array.buffers()
     if not len(array) or data_buffer is None:

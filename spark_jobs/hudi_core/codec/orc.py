@@ -21,10 +21,9 @@ _UTC = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC"})
 
 
 class OrcBaseFile:
-    """An open ORC file. `file` is seekable and stays the caller's to close; `path` names it in errors.
-
-    Errors: CorruptFileError when it is no ORC file, is cut or does not decode; UnsupportedError for what Arrow does not
-    read; StorageError when the storage fails.
+    """An open ORC file. `file` is seekable and stays the caller's to close; `path` names it in errors. Errors:
+    CorruptFileError when it is no ORC file, is cut or does not decode; UnsupportedError for what Arrow does not read;
+    StorageError when the storage fails.
     """
 
     def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
@@ -159,12 +158,9 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
 
 
 def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:
-    """The name of the writer's time zone for each stripe; empty where the writer gave none.
-
-    ORC stores a timestamp as the local time of its writer. Arrow gives that local time without the zone, which is in
-    the stripes' footers (ORC specification, "Stripe Footer").
-
-    Raises CorruptFileError or UnsupportedError naming `path`.
+    """The name of the writer's time zone for each stripe; empty where the writer gave none. ORC stores a timestamp as
+    the local time of its writer. Arrow gives that local time without the zone, which is in the stripes' footers (ORC
+    specification, "Stripe Footer"). Raises CorruptFileError or UnsupportedError naming `path`.
     """
     most = min(tail.block, _MAX_TAIL)
     return [
@@ -198,9 +194,8 @@ def _read(file: BinaryIO, start: int, length: int, path: str) -> bytes:
 
 
 def _plain(data: bytes, codec: int, most: int, path: str) -> bytes:
-    """A section, decompressed: chunks of a three-byte head and their bytes.
-
-    The head has the length and whether the chunk is compressed.
+    """A section, decompressed: chunks of a three-byte head and their bytes. The head has the length and whether the
+    chunk is compressed.
     """
     if codec == _NONE:
         return data

@@ -84,9 +84,7 @@ def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """One sorted file. A run that is not mapped into memory is while it is read: there may be more runs than a process
-    may have maps.
-
-    Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
+    may have maps. Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
     """
 
     path: Path

@@ -37,11 +37,10 @@ _KILLED = "where the machine ran out of memory, give it fewer processes (docs/op
 
 
 class LocalEngine:
-    """Runs units side by side, each once. See engine.protocol.Engine.
-
-    In threads, since most of the work is Arrow, NumPy, compression and I/O, which release the GIL; with `processes` in
-    so many of them, for plans that are worth their start (a second of CPU time each) and tasks that can be pickled. The
-    first failure stops the units that have not started. A context manager ends the processes.
+    """Runs units side by side, each once. See engine.protocol.Engine. In threads, since most of the work is Arrow,
+    NumPy, compression and I/O, which release the GIL; with `processes` in so many of them, for plans that are worth
+    their start (a second of CPU time each) and tasks that can be pickled. The first failure stops the units that have
+    not started. A context manager ends the processes.
     """
 
     name = "local"
@@ -88,11 +87,9 @@ class LocalEngine:
         run_epoch: int,
         progress: Progress | None = None,
     ) -> list[R]:
-        """See Engine.exchange. An attempt is made up to three times, at once.
-
-        Memory: EXCHANGE_BYTES of rows that wait to be sorted, and one batch of each producer; then, for each thread,
-        what a merge of exchange.FAN_IN runs holds. The rest is in a temporary folder (TMPDIR), which needs room for
-        all rows.
+        """See Engine.exchange. An attempt is made up to three times, at once. Memory: EXCHANGE_BYTES of rows that wait
+        to be sorted, and one batch of each producer; then, for each thread, what a merge of exchange.FAN_IN runs holds.
+        The rest is in a temporary folder (TMPDIR), which needs room for all rows.
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
@@ -236,10 +233,9 @@ _LOGGER = "hudi_core"
 
 
 class Processes:
-    """Up to `count` processes, started when there is work and kept for more.
-
-    They are spawned, not forked: this process has threads of Arrow, of heartbeats and of its caller. What is submitted
-    and what it returns is pickled. An error of it is a HudiError: of any other, its text in an ExecutionError.
+    """Up to `count` processes, started when there is work and kept for more. They are spawned, not forked: this process
+    has threads of Arrow, of heartbeats and of its caller. What is submitted and what it returns is pickled. An error of
+    it is a HudiError: of any other, its text in an ExecutionError.
     """
 
     def __init__(self, count: int) -> None:

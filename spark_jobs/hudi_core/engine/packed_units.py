@@ -16,9 +16,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class PackedUnits(Generic[U]):
-    """The units of one run as text: the fields that all units share once, the others by unit.
-
-    Tasks of one process share what units share; values are not to be changed.
+    """The units of one run as text: the fields that all units share once, the others by unit. Tasks of one process
+    share what units share; values are not to be changed.
     """
 
     unit_type: type[U]
@@ -49,7 +48,6 @@ def _values(unit_type: type[Any], text: bytes, compressed: bool) -> dict[str, An
 
 def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
     """Packs units of one class. A field is shared where all units hold the very same object (table, schema, timeline).
-
     `compress` is for an engine that sends all units to every task. Raises TypeError for a unit that is of another class
     or cannot cross.
     """

@@ -28,25 +28,21 @@ only. Units and results are frozen dataclasses that engine.serializer can write;
 RowBatch = Any
 """A pyarrow.RecordBatch; this module is imported where there is no pyarrow."""
 Produce = Callable[[U, TaskAttempt], Iterator[RowBatch]]
-"""A module-level function that takes a unit and its attempt and yields rows as engine.exchange.ROWS.
-
-It writes nothing: rows of an attempt may be discarded, and those of a unit requested again. A batch is held as a whole,
-so a few megabytes each are right. It raises HudiError only.
+"""A module-level function that takes a unit and its attempt and yields rows as engine.exchange.ROWS. It writes nothing:
+rows of an attempt may be discarded, and those of a unit requested again. A batch is held as a whole, so a few megabytes
+each are right. It raises HudiError only.
 """
 Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], R]
 """A module-level function, or a functools.partial of one, that takes a shard, its rows and its attempt, writes files,
-and returns its result, as a UnitTask does.
-
-Rows come as engine.exchange.SHARD_ROWS, sorted by the unsigned bytes of their keys; rows of one key in no order. It may
-stop before their end. It raises HudiError only.
+and returns its result, as a UnitTask does. Rows come as engine.exchange.SHARD_ROWS, sorted by the unsigned bytes of
+their keys; rows of one key in no order. It may stop before their end. It raises HudiError only.
 """
 
 
 class Engine(Protocol):
-    """Runs one task over many units; exactly once per unit as far as the caller sees.
-
-    An implementation may run a unit several times (retries, speculation) but returns the result of exactly one attempt
-    per unit, in the order of `units`. Files that other attempts left are the caller's to remove: it knows the winners.
+    """Runs one task over many units; exactly once per unit as far as the caller sees. An implementation may run a unit
+    several times (retries, speculation) but returns the result of exactly one attempt per unit, in the order of
+    `units`. Files that other attempts left are the caller's to remove: it knows the winners.
     """
 
     name: str
@@ -113,9 +109,8 @@ class FrameEngine(Protocol):
 
     def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
         """Answers the query once, and writes its rows as Parquet files into a folder that is empty: their names. The
-        folder may hold other files, of attempts that lost, and may get some later.
-
-        Raises ConfigError for a query that is not valid, ExecutionError.
+        folder may hold other files, of attempts that lost, and may get some later. Raises ConfigError for a query that
+        is not valid, ExecutionError.
         """
         ...
 
@@ -123,9 +118,7 @@ class FrameEngine(Protocol):
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
     ) -> frozenset[str]:
         """Writes the rows of the DataFrame that `function`, a `module:function`, makes of the session and `arguments`,
-        as stage_query does.
-
-        Raises ConfigError for one that cannot be imported or returns no DataFrame, ExecutionError.
+        as stage_query does. Raises ConfigError for one that cannot be imported or returns no DataFrame, ExecutionError.
         """
         ...
 
@@ -136,7 +129,6 @@ class RemoteEngine(Protocol):
 
     def setups(self) -> tuple[Json, ...]:
         """The different environments of some executors: module name to version, None where it cannot be imported.
-
         Raises ConfigError when they lack what the probe needs, ExecutionError when they cannot be reached.
         """
         ...

@@ -144,9 +144,8 @@ COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] 
 
 
 def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """For each row whether the predicate is true; false where it is false or NULL, so the mask has no nulls.
-
-    `batch` holds at least `bound.columns`, in the types of `bound.schema`.
+    """For each row whether the predicate is true; false where it is false or NULL, so the mask has no nulls. `batch`
+    holds at least `bound.columns`, in the types of `bound.schema`.
     """
     return _Rows(batch, bound.zone).mask(bound.node)
 

@@ -156,10 +156,8 @@ _OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second",
 
 
 def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
-    """The operand's value in each row of `batch`, whose columns it names exactly.
-
-    Raises ConfigError for a function that is unknown or not of that type, and for a literal, which is compared with
-    nothing.
+    """The operand's value in each row of `batch`, whose columns it names exactly. Raises ConfigError for a function
+    that is unknown or not of that type, and for a literal, which is compared with nothing.
     """
     if isinstance(operand, Column):
         array = batch.column(batch.schema.get_field_index(operand.path[0]))

@@ -30,9 +30,8 @@ _MAX_DIGITS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The largest value of `kind` at or below the literal; `exact` when it is equal.
-
-    `side` is 1 when the literal is above every value of the type and -1 when it is below; there is no value then.
+    """The largest value of `kind` at or below the literal; `exact` when it is equal. `side` is 1 when the literal is
+    above every value of the type and -1 when it is below; there is no value then.
     """
 
     kind: pa.DataType
@@ -43,7 +42,6 @@ class Place:
 
 def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Place:
     """The literal's place in a column of type `kind`. `zone` is that of local time, `where` names the column in errors.
-
     Raises ConfigError for a literal that cannot be compared with such a column.
     """
     for fits, rule in _RULES:
@@ -59,9 +57,8 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
-    """`column operator literal` as a comparison with a value of the column's type, or its constant result.
-
-    The result holds for every value that is not null.
+    """`column operator literal` as a comparison with a value of the column's type, or its constant result. The result
+    holds for every value that is not null.
     """
     if at.side:
         return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))

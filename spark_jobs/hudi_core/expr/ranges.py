@@ -42,10 +42,9 @@ _FEW_VALUES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """Bounds of one operand's values in n files: arrays of length n, null where not known.
-
-    `minimum` and `maximum` have the operand's type (or one that casts to it in order); NaN counts as the greatest
-    value. `null_count` and `value_count` (rows, nulls included) are int64, or None when no count is known.
+    """Bounds of one operand's values in n files: arrays of length n, null where not known. `minimum` and `maximum` have
+    the operand's type (or one that casts to it in order); NaN counts as the greatest value. `null_count` and
+    `value_count` (rows, nulls included) are int64, or None when no count is known.
     """
 
     minimum: pa.Array
@@ -69,10 +68,9 @@ class ColumnRange:
 
 
 def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
-    """For each of `count` files, whether it may hold a row that the predicate is true for.
-
-    `ranges` are by the operands of the bound predicate (`Column` with the schema's spelling, or `Call`); a missing
-    operand is unknown for every file.
+    """For each of `count` files, whether it may hold a row that the predicate is true for. `ranges` are by the operands
+    of the bound predicate (`Column` with the schema's spelling, or `Call`); a missing operand is unknown for every
+    file.
     """
     return _Ranges(ranges, count).mask(bound.node)
 

@@ -72,16 +72,14 @@ _ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
     exp.TryCast: frozenset({"this", "to"}),
     exp.Concat: frozenset({"expressions"}),
 }
-"""The parts of a node that this module reads.
-
-sqlglot hangs modifiers on nodes (`negate`, `symmetric`, `zone` …), which must not be ignored.
+"""The parts of a node that this module reads. sqlglot hangs modifiers on nodes (`negate`, `symmetric`, `zone` …), which
+must not be ignored.
 """
 
 
 def parse_predicate(text: str, dialect: str = "spark") -> Expr:
-    """The predicate of a WHERE clause, without the word WHERE; `dialect` is one of DIALECTS.
-
-    Raises ConfigError quoting the part of the text that is no SQL, or none that is supported.
+    """The predicate of a WHERE clause, without the word WHERE; `dialect` is one of DIALECTS. Raises ConfigError quoting
+    the part of the text that is no SQL, or none that is supported.
     """
     if dialect not in DIALECTS:
         raise ConfigError(f"unknown SQL dialect {dialect!r}", remedy=f"known are {', '.join(DIALECTS)}")

@@ -52,10 +52,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant, typed, so that 1, 1.0 and true differ.
-
-    `kind` is one of null, boolean, integer, decimal, double, text, bytes, timestamp, date. A timestamp without a zone
-    is local time in the zone that the expression is bound with.
+    """A constant, typed, so that 1, 1.0 and true differ. `kind` is one of null, boolean, integer, decimal, double,
+    text, bytes, timestamp, date. A timestamp without a zone is local time in the zone that the expression is bound
+    with.
     """
 
     kind: str
@@ -222,9 +221,8 @@ def too_deep() -> ConfigError:
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """The characters of a pattern, each with whether it is literal.
-
-    `escape` is one character, or empty for none. Raises ConfigError when an escape character ends the pattern.
+    """The characters of a pattern, each with whether it is literal. `escape` is one character, or empty for none.
+    Raises ConfigError when an escape character ends the pattern.
     """
     tokens: list[tuple[str, bool]] = []
     characters = iter(pattern)

@@ -49,9 +49,8 @@ class FileGroupId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WriteToken:
-    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken).
-
-    It makes the file name of every attempt unique.
+    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken). It makes the file name of every attempt
+    unique.
     """
 
     partition_id: int
@@ -85,9 +84,8 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name.
-
-    `instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2.
+    """The parts of a log file's name. `instant` is the slice's base instant in layout 1, the deltacommit's own in
+    layout 2.
     """
 
     file_id: str
@@ -102,9 +100,8 @@ class LogFileName:
 
     @property
     def scan_order(self) -> tuple[str, int, str, bool]:
-        """The sort key of a scan: instant, version, write token as text (absent first), suffix.
-
-        As HoodieLogFile.LogFileComparator.
+        """The sort key of a scan: instant, version, write token as text (absent first), suffix. As
+        HoodieLogFile.LogFileComparator.
         """
         return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
 
@@ -146,9 +143,8 @@ def parse_log_file(name: str) -> LogFileName:
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
-    """The parts of a base or log file name, or None for any other name.
-
-    Those are partition metadata, side files and foreign files; but raises as refuse_external.
+    """The parts of a base or log file name, or None for any other name. Those are partition metadata, side files and
+    foreign files; but raises as refuse_external.
     """
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)
@@ -165,9 +161,8 @@ def alike(names: Iterable[str], name: str) -> list[str]:
 
 
 def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list[int]:
-    """Where each of `requested` is among `names`, -1 where it is not.
-
-    Raises UnsupportedError naming `path` for one that is there twice but for case, as Spark does.
+    """Where each of `requested` is among `names`, -1 where it is not. Raises UnsupportedError naming `path` for one
+    that is there twice but for case, as Spark does.
     """
     exact = {name: at for at, name in enumerate(names)}
     lowered = [name.lower() for name in names]

@@ -23,7 +23,6 @@ _UNSAFE_BYTES = bytes([*range(0x20), 0x5C, 0x7F])
 
 def check_relative_path(path: str, *, source: str) -> str:
     """Returns `path` when it is a plain path below the table's base path, else raises FormatError naming `source`.
-
     Refused: absolute paths, schemes, empty, `.` and `..` segments, and NUL. Partition values may have backslashes and
     all other control characters, as Hudi writes them; a `..` between backslashes is refused, as SMB takes a backslash
     for a slash.
@@ -57,9 +56,8 @@ def own_folder(partition: str, *, source: str) -> FormatError:
 
 
 def check_file_name(name: str, *, source: str) -> str:
-    """Returns `name` when it is one path segment, else raises FormatError naming `source`.
-
-    Refused are backslashes and all control characters, too: no writer puts a value of a row into the name of a file.
+    """Returns `name` when it is one path segment, else raises FormatError naming `source`. Refused are backslashes and
+    all control characters, too: no writer puts a value of a row into the name of a file.
     """
     check_relative_path(name, source=source)
     if not name or "/" in name or _UNSAFE.search(name):

@@ -32,10 +32,9 @@ class CutFileError(CorruptFileError):
 
 class CommittedSizes:
     """What the completed commits of a timeline say of the sizes of data files. Reads each of them once, as no listing
-    tells; memory: a path and a number for each of their files.
-
-    Of archived commits only those are read that seem to have written a base file without any byte: what else of a file
-    is missing then is not known. Nor is that a file of the right size has no footer.
+    tells; memory: a path and a number for each of their files. Of archived commits only those are read that seem to
+    have written a base file without any byte: what else of a file is missing then is not known. Nor is that a file of
+    the right size has no footer.
     """
 
     def __init__(

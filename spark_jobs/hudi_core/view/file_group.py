@@ -28,7 +28,6 @@ class DataFile:
 @dataclass(frozen=True, slots=True)
 class FileSlice:
     """A base file, if there is one, and the log files on top of it in scan order (HoodieLogFile's comparator).
-
     `cdc_files` are change-data logs: they belong to the slice when it is cleaned, and hold no rows of it.
     """
 
@@ -59,9 +58,8 @@ class FileSlice:
         return sum(file.size for file in self.data_files)
 
     def merged_with(self, newer: FileSlice) -> FileSlice:
-        """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices).
-
-        In layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order again.
+        """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices). In
+        layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order again.
         """
         logs = _in_scan_order(self.log_files + newer.log_files)
         return replace(self, log_files=logs, cdc_files=_in_scan_order(self.cdc_files + newer.cdc_files))
@@ -79,10 +77,8 @@ def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """All slices of one file group, newest first.
-
-    `slices` are visible to readers. `uncommitted` are files of instants that are not completed, by the instant in their
-    names.
+    """All slices of one file group, newest first. `slices` are visible to readers. `uncommitted` are files of instants
+    that are not completed, by the instant in their names.
     """
 
     id: FileGroupId
@@ -102,9 +98,8 @@ class FileGroup:
         return next((item for item in self.slices if item.base_instant < instant), None)
 
     def is_cut_off(self, item: FileSlice) -> bool:
-        """Whether log files alone lie above an older slice with files, without a base file between them.
-
-        In layout 1 only a pending compaction leaves such a slice.
+        """Whether log files alone lie above an older slice with files, without a base file between them. In layout 1
+        only a pending compaction leaves such a slice.
         """
         if item.base_file is not None or not item.log_files:
             return False

@@ -22,11 +22,10 @@ from hudi_core.view.slicing import BaseInstantSlicing, Slicing, build_file_group
 
 
 class FileSystemView:
-    """File groups of a table as of one timeline: the verbs of RFC-15 (AbstractTableFileSystemView).
-
-    `pending` are the plans of pending work; `replaced` maps a replaced file group to its replacecommit; load_view reads
-    both. `slicing` is the rule of the timeline's layout, layout 1's when None. `as_of`, where a method takes it, is the
-    last requested time to be seen, inclusive, in every layout; None means all. Results are sorted by file id.
+    """File groups of a table as of one timeline: the verbs of RFC-15 (AbstractTableFileSystemView). `pending` are the
+    plans of pending work; `replaced` maps a replaced file group to its replacecommit; load_view reads both. `slicing`
+    is the rule of the timeline's layout, layout 1's when None. `as_of`, where a method takes it, is the last requested
+    time to be seen, inclusive, in every layout; None means all. Results are sorted by file id.
     """
 
     def __init__(
@@ -97,9 +96,8 @@ class FileSystemView:
         return _newest(groups, lambda item: item.base_instant <= as_of and not item.is_empty)
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group; where a compaction is pending, the one that it will compact.
-
-        That one is without the logs written since.
+        """The newest slice of each file group; where a compaction is pending, the one that it will compact. That one is
+        without the logs written since.
         """
         return _newest(
             self.file_groups(partition),
@@ -162,10 +160,9 @@ def load_view(
     timeline: Timeline,
     history: Callable[[], ArchivedTimeline],
 ) -> FileSystemView:
-    """A view of the whole active `timeline` with everything it needs read: pending plans, and replacecommits.
-
-    `history` opens the table's archive; it is called only when the slice of a log file depends on when an archived
-    instant completed, which is possible in layout 2 only.
+    """A view of the whole active `timeline` with everything it needs read: pending plans, and replacecommits. `history`
+    opens the table's archive; it is called only when the slice of a log file depends on when an archived instant
+    completed, which is possible in layout 2 only.
     """
     slicing = slicing_for(active.layout, timeline, CompletionTimes(timeline, history).of)
     replaced = replaced_file_groups(timeline, active.read_commit)

@@ -25,7 +25,6 @@ def walk_partitions(
     storage: Storage, list_files: Callable[[str], list[FileInfo]]
 ) -> Iterator[tuple[str, list[FileInfo]]]:
     """Every partition with its files, sorted by path, level by level of the path, found by one listing of each folder.
-
     `list_files` lists the files of a folder. Folders below a partition and `.hoodie` are not listed. Threads list the
     next folders of a remote storage ahead; at most LISTING_THREADS results of each level are held. Raises FormatError
     where `.hoodie` is a partition itself, as Hudi's writers make it of that value: its rows would be lost silently.
@@ -73,17 +72,14 @@ class FileListing(Protocol):
         ...
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The files of a partition, sorted by path; files that are no data files may be among them.
-
-        Empty for an unknown partition.
+        """The files of a partition, sorted by path; files that are no data files may be among them. Empty for an
+        unknown partition.
         """
         ...
 
 
 class StorageListing:
-    """Lists the storage itself.
-
-    A folder is a partition when it holds `.hoodie_partition_metadata` (with
+    """Lists the storage itself. A folder is a partition when it holds `.hoodie_partition_metadata` (with
     `hoodie.partition.metafile.use.base.format`, that name with the base format's extension), as in
     FileSystemBackedTableMetadata. Each folder is listed at most once: one value is one view.
     """

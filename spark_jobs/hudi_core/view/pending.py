@@ -21,10 +21,9 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class PendingWork:
-    """The pending plans of a timeline, each by its requested time. `folder` is the timeline's, for messages.
-
-    Slices depend on the plans of compactions alone. The others are read on first use, so that a plan which does not fit
-    the table does not prevent reading it.
+    """The pending plans of a timeline, each by its requested time. `folder` is the timeline's, for messages. Slices
+    depend on the plans of compactions alone. The others are read on first use, so that a plan which does not fit the
+    table does not prevent reading it.
     """
 
     compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
@@ -34,9 +33,8 @@ class PendingWork:
 
     @staticmethod
     def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
-        """What is pending on `timeline`.
-
-        Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read.
+        """What is pending on `timeline`. Raises StorageNotFoundError, and FormatError naming a plan's file, here and
+        when more is read.
         """
         return PendingWork(
             active.read_plans(timeline),
@@ -56,16 +54,14 @@ class PendingWork:
 
     @cached_property
     def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
-        """The file groups of pending compactions, each with the compaction's instant.
-
-        Raises FormatError for a group in two plans.
+        """The file groups of pending compactions, each with the compaction's instant. Raises FormatError for a group in
+        two plans.
         """
         return self._operations(self.compactions, Action.COMPACTION)
 
     @cached_property
     def compacting_by_partition(self) -> dict[str, list[tuple[FileGroupId, str]]]:
         """The file groups of pending compactions and their instants, so that none goes through those of all partitions.
-
         Raises as compacting.
         """
         found: dict[str, list[tuple[FileGroupId, str]]] = {}

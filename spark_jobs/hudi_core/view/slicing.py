@@ -30,18 +30,15 @@ from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 CompletionOf = Callable[[str], str | None]
-"""The completion time of the instant requested at a time; None where no timeline holds it as completed.
-
-The active and the archived timeline count.
+"""The completion time of the instant requested at a time; None where no timeline holds it as completed. The active and
+the archived timeline count.
 """
 
 
 class Visibility:
-    """Which instants a reader of `timeline` may see.
-
-    An instant older than the timeline was archived as completed. One difference from Hudi, which takes any instant
-    older than the first completed write for an archived one: an instant that the timeline itself shows as pending is
-    never committed, however old.
+    """Which instants a reader of `timeline` may see. An instant older than the timeline was archived as completed. One
+    difference from Hudi, which takes any instant older than the first completed write for an archived one: an instant
+    that the timeline itself shows as pending is never committed, however old.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -70,10 +67,8 @@ class Slicing(Protocol):
         ...
 
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
-        """The base instant of the slice that a log file belongs to, and whether a reader sees the file.
-
-        `starts` are the base instants of the group's visible slices so far, ascending. The logs of a group come in scan
-        order.
+        """The base instant of the slice that a log file belongs to, and whether a reader sees the file. `starts` are
+        the base instants of the group's visible slices so far, ascending. The logs of a group come in scan order.
         """
         ...
 
@@ -90,11 +85,10 @@ class BaseInstantSlicing:
 
 
 class CompletionSlicing:
-    """Layout 2: the slice follows from the completion of the log's instant.
-
-    Logs and base files of instants that are not completed are not part of the slices, so they cannot draw a committed
-    log into an invisible slice. `completion_of` is called only for a log that is older than the newest slice: any other
-    completed after that slice started.
+    """Layout 2: the slice follows from the completion of the log's instant. Logs and base files of instants that are
+    not completed are not part of the slices, so they cannot draw a committed log into an invisible slice.
+    `completion_of` is called only for a log that is older than the newest slice: any other completed after that slice
+    started.
     """
 
     def __init__(self, timeline: Timeline, completion_of: CompletionOf) -> None:
@@ -109,9 +103,8 @@ class CompletionSlicing:
         return self._base_instant(log.instant, starts), True
 
     def _base_instant(self, instant: str, starts: Sequence[str]) -> str:
-        """getBaseInstantTime: without a slice that started before the completion, the log starts one.
-
-        A log with an unknown completion belongs to the newest slice.
+        """getBaseInstantTime: without a slice that started before the completion, the log starts one. A log with an
+        unknown completion belongs to the newest slice.
         """
         if not starts:
             return instant
@@ -164,10 +157,9 @@ class _Parts:
 def build_file_groups(
     partition: str, files: Iterable[FileInfo], slicing: Slicing, *, compactions: Iterable[tuple[FileGroupId, str]] = ()
 ) -> list[FileGroup]:
-    """The file groups of one partition, sorted by file id; replaced groups are among them.
-
-    `files` are what a listing shows; names that are no data files are passed over. `compactions` are the pending
-    compactions' file groups and instants: each gets a slice at that instant, though no file is in it yet.
+    """The file groups of one partition, sorted by file id; replaced groups are among them. `files` are what a listing
+    shows; names that are no data files are passed over. `compactions` are the pending compactions' file groups and
+    instants: each gets a slice at that instant, though no file is in it yet.
     """
     groups: dict[str, _Files] = defaultdict(_Files)
     for info in files:
@@ -210,9 +202,8 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
-    """One slice.
-
-    Of several base files of one instant, which only a retried task leaves, the longest is the whole one (addBaseFile).
+    """One slice. Of several base files of one instant, which only a retried task leaves, the longest is the whole one
+    (addBaseFile).
     """
     base = (
         parts.bases[0]

@@ -81,9 +81,8 @@ def _default(column: str, type_: pa.DataType, text: bytes) -> pa.Scalar | None:
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that Spark reports for a table stored by `schema`.
-
-    Timestamps are in microseconds, fixed is binary, all columns are nullable. `arrow_conform` casts data to it.
+    """The schema that Spark reports for a table stored by `schema`. Timestamps are in microseconds, fixed is binary,
+    all columns are nullable. `arrow_conform` casts data to it.
     """
     return pa.schema([spark_field(field).with_nullable(True) for field in schema])
 

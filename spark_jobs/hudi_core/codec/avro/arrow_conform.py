@@ -202,7 +202,6 @@ def java_text(array: pa.Array) -> pa.Array:
 
 def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Numbers or text as decimals of type `kind`, rounded half up by their text (BigDecimal.setScale); nulls stay.
-
     Raises pyarrow.ArrowInvalid for text that is no number and for a value of too many digits.
     """
     encoded = (array if pa.types.is_string(array.type) else java_text(array)).dictionary_encode()

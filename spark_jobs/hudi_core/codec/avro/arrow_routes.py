@@ -36,9 +36,8 @@ _BLOWUP = 64
 
 
 def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
-    """The rewritten JSON schema of a record type.
-
-    With `prefix`, a fixed of four bytes precedes it, for the length before each datum.
+    """The rewritten JSON schema of a record type. With `prefix`, a fixed of four bytes precedes it, for the length
+    before each datum.
     """
     # Each named type gets a name of its own: the same record may occur several times in the tree.
     names = map("t{}".format, itertools.count(1))
@@ -49,9 +48,8 @@ def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
 
 
 def fast_route_allowed(avro: AvroType) -> bool:
-    """Whether polars, when installed, reads every type in the schema.
-
-    polars 1.x and 2.x have no null type, and no union but that of null and one type.
+    """Whether polars, when installed, reads every type in the schema. polars 1.x and 2.x have no null type, and no
+    union but that of null and one type.
     """
     if avro.lone_union:
         return False
@@ -68,19 +66,17 @@ def fast_route_available() -> bool:
 
 
 class Deferral:
-    """Postpones the first import of polars until it pays.
-
-    The import takes 0.2 CPU-s (0.6 without compiled bytecode), in which fastavro decodes some 20,000 records. A process
-    that reads only a few small log blocks never imports it; one that reads many of them does so soon.
+    """Postpones the first import of polars until it pays. The import takes 0.2 CPU-s (0.6 without compiled bytecode),
+    in which fastavro decodes some 20,000 records. A process that reads only a few small log blocks never imports it;
+    one that reads many of them does so soon.
     """
 
     def __init__(self, records: int = 20_000) -> None:
         self._left = records
 
     def pays(self, count: int) -> bool:
-        """Whether to import now, with `count` records to decode next.
-
-        Threads that count at once may at worst import a block too early.
+        """Whether to import now, with `count` records to decode next. Threads that count at once may at worst import a
+        block too early.
         """
         self._left -= count
         return self._left < 0 or "polars" in sys.modules
@@ -95,7 +91,6 @@ def read_fast(
     body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool
 ) -> list[pa.Array] | None:
     """The columns at the positions `requested`, by polars; None when it cannot read the bytes or they do not add up.
-
     With `prefix`, every record has its length in front (i32, big-endian), and the lengths must lead from record to
     record and to the end.
     """
@@ -118,9 +113,8 @@ def read_fast(
 
 
 def read_reference(body: memoryview, count: int, avro: AvroType, requested: list[int], *, path: str) -> list[pa.Array]:
-    """As read_fast of records with a length in front, by fastavro, record by record.
-
-    Raises CorruptFileError naming `path`, the record and its offset in the block.
+    """As read_fast of records with a length in front, by fastavro, record by record. Raises CorruptFileError naming
+    `path`, the record and its offset in the block.
     """
     codec = DatumCodec(physical_schema(avro, prefix=False))
     stream = io.BytesIO(body)
@@ -162,9 +156,8 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
 
 
 def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
-    """Whether each length leads to the next one and the last to the end of the block.
-
-    Then polars and the block agree on where records begin.
+    """Whether each length leads to the next one and the last to the end of the block. Then polars and the block agree
+    on where records begin.
     """
     heads = octets(column)[1]
     if heads.size != 4 * len(column):

@@ -139,9 +139,8 @@ _LOGICAL = {
 
 
 def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
-    """The Arrow type that holds the values of an Avro type without loss.
-
-    Raises UnsupportedError for a union of several types.
+    """The Arrow type that holds the values of an Avro type without loss. Raises UnsupportedError for a union of several
+    types.
     """
     if avro.kind == "record":
         return pa.struct([logical_field(child.name, child.type, path=path) for child in avro.fields])
@@ -170,10 +169,8 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 
 
 def physical_type(avro: AvroType) -> pa.DataType:
-    """The Arrow type of the values as they are encoded.
-
-    Text, fixed and decimal are bytes, enum is its number, map is a list of entries. Fields are named by position (`f0`,
-    `f1`, …), as in `arrow_routes.physical_schema`.
+    """The Arrow type of the values as they are encoded. Text, fixed and decimal are bytes, enum is its number, map is a
+    list of entries. Fields are named by position (`f0`, `f1`, …), as in `arrow_routes.physical_schema`.
     """
     if avro.kind == "record":
         return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
@@ -186,9 +183,8 @@ def physical_type(avro: AvroType) -> pa.DataType:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type of the column that Spark reports.
-
-    Timestamps are in microseconds, fixed is binary, large lists are plain ones; nested types alike.
+    """The Arrow type of the column that Spark reports. Timestamps are in microseconds, fixed is binary, large lists are
+    plain ones; nested types alike.
     """
     if pa.types.is_struct(kind):
         return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])
@@ -219,10 +215,8 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
 
 
 def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
-    """An Avro record schema of the same columns.
-
-    The inverse of codec.avro.arrow.arrow_schema except for names, enums and fixed sizes. Raises UnsupportedError naming
-    `path` and the column for a type that Avro has not.
+    """An Avro record schema of the same columns. The inverse of codec.avro.arrow.arrow_schema except for names, enums
+    and fixed sizes. Raises UnsupportedError naming `path` and the column for a type that Avro has not.
     """
     return _avro_record(("record",), list(schema), path)
 

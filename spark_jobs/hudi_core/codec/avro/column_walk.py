@@ -24,9 +24,8 @@ Path = tuple[str, ...]
 """
 
 PADDING: Final = 16
-"""Bytes after the last datum from which a number may be read before its end is checked.
-
-Ten of a varint, eight of a double.
+"""Bytes after the last datum from which a number may be read before its end is checked. Ten of a varint, eight of a
+double.
 """
 _LENGTHS: Final = 32
 """Distinct lengths of texts up to which texts of one length are copied at once."""
@@ -36,10 +35,8 @@ _SIZES: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field's values: `rows` are the data that have one, ascending; `values` are NumPy values, one for each.
-
-    They are int64, float32, float64 or bool; of text and bytes the positions where they begin, with their `lengths`,
-    else None.
+    """A field's values: `rows` are the data that have one, ascending; `values` are NumPy values, one for each. They are
+    int64, float32, float64 or bool; of text and bytes the positions where they begin, with their `lengths`, else None.
     """
 
     rows: Positions
@@ -64,9 +61,8 @@ class Encoded:
         return len(self.starts) - 1
 
     def texts(self, leaf: Leaf, kind: pa.DataType) -> pa.Array:
-        """The values of a leaf of text or bytes as an array of string or binary.
-
-        Raises pa.ArrowInvalid where text is not UTF-8.
+        """The values of a leaf of text or bytes as an array of string or binary. Raises pa.ArrowInvalid where text is
+        not UTF-8.
         """
         lengths = leaf.lengths if leaf.lengths is not None else np.zeros(0, dtype=np.int64)
         distinct = np.unique(lengths)
@@ -122,9 +118,8 @@ class _Broken(Exception):
 
 
 def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """The zigzag numbers at the positions `at`, and the positions after them.
-
-    Ten bytes have to exist after each position. Raises ValueError for a number of more than 64 bits.
+    """The zigzag numbers at the positions `at`, and the positions after them. Ten bytes have to exist after each
+    position. Raises ValueError for a number of more than 64 bits.
     """
     first = octets[at]
     after = at + 1
@@ -152,10 +147,8 @@ class ColumnWalk:
         self._requested = frozenset(requested)
 
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
-        """The leaves by path; a path that no datum has is absent.
-
-        None where the data do not decode, or one of them holds an array, a map, an enum or a fixed: codec.avro.datum
-        then reads them or says what is wrong.
+        """The leaves by path; a path that no datum has is absent. None where the data do not decode, or one of them
+        holds an array, a map, an enum or a fixed: codec.avro.datum then reads them or says what is wrong.
         """
         walk = _Walk(data, self._names, self._requested)
         try:

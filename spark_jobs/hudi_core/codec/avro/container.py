@@ -30,9 +30,8 @@ def is_container(data: bytes) -> bool:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether `data` is a container that ends at the end of a block, and has one.
-
-    The content of the blocks is not checked.
+    """Whether `data` is a container that ends at the end of a block, and has one. The content of the blocks is not
+    checked.
     """
     reader = Reader(data, "")
     try:
@@ -47,10 +46,9 @@ def read_container(
     data: bytes, *, path: str, without: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], list[Any]]:
     """The writer's schema and all records. Values are as `DatumCodec.decode` gives them. The fields `without`, of which
-    no other uses a type that they define, are passed over: records do not have them.
-
-    Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container, and as
-    bounds.check_bounds; all name `path`.
+    no other uses a type that they define, are passed over: records do not have them. Raises CorruptFileError when the
+    file is cut or does not decode, UnsupportedError for a compressed container, and as bounds.check_bounds; all name
+    `path`.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -112,7 +110,6 @@ def container_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
 
 def write_container(schema: dict[str, Any], records: list[Any], metadata: Mapping[str, bytes] | None = None) -> bytes:
     """A container of one block, header metadata `avro.schema` and `metadata`, sync marker derived from the content.
-
     Raises FormatError when a record does not fit the schema.
     """
     text, codec = schema_bytes(schema), codec_of(schema)
@@ -134,7 +131,6 @@ def assemble(
     sync: bytes = b"",
 ) -> bytes:
     """The container of one block that holds `count` records, encoded in `body`; the header alone when there are none.
-
     The sync marker is derived from the content unless it is given.
     """
     if not sync:
@@ -202,7 +198,6 @@ Entries = tuple[int, Iterable[tuple[str, Any]]]
 
 def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: Mapping[str, Entries]) -> bytes:
     """The container of a record: `maps` are fields that are maps, or null or a map; `record` holds the other fields.
-
     Raises FormatError when a value does not fit the schema. Memory: the container twice, and one entry.
     """
     body = io.BytesIO()
@@ -222,11 +217,10 @@ def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: 
 
 
 def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The writer's schema and the one record of a container.
-
-    Of a field in `maps` that is a map, each value is what the function makes of its key and decoded value. Raises
-    CorruptFileError naming `path` when there is not exactly one record, or when it does not decode; and whatever a
-    function raises. Memory beside `data`: what the functions return, and one entry.
+    """The writer's schema and the one record of a container. Of a field in `maps` that is a map, each value is what the
+    function makes of its key and decoded value. Raises CorruptFileError naming `path` when there is not exactly one
+    record, or when it does not decode; and whatever a function raises. Memory beside `data`: what the functions return,
+    and one entry.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -272,10 +266,9 @@ def _read_map(stream: io.BytesIO, kind: Any, codec: DatumCodec, keep: Keep, path
 def _parts(
     schema: dict[str, Any], maps: Mapping[str, Any], path: str | None = None
 ) -> Iterator[tuple[str, Any, bool, DatumCodec]]:
-    """Of each field its name, its type, whether it is in `maps` and a map, and a codec.
-
-    The codec is that of a record of the value, or of the key and value of a map's entry: such records add no bytes. A
-    type that an earlier field defines is known by its name.
+    """Of each field its name, its type, whether it is in `maps` and a map, and a codec. The codec is that of a record
+    of the value, or of the key and value of a map's entry: such records add no bytes. A type that an earlier field
+    defines is known by its name.
     """
     space = schema["name"].rpartition(".")[0] or schema.get("namespace", "")
     names: dict[str, Any] = {}

@@ -38,9 +38,8 @@ _SHOWN = 300
 
 
 class DatumCodec:
-    """Decodes and encodes data of one schema; keep one per schema where records are many.
-
-    Safe to share between threads.
+    """Decodes and encodes data of one schema; keep one per schema where records are many. Safe to share between
+    threads.
     """
 
     __slots__ = ("_shown", "parsed", "schema")
@@ -55,9 +54,8 @@ class DatumCodec:
     ) -> None:
         """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own. With `only`
         decoded records have these fields alone, which use no types that others define: those are passed over, which
-        takes half the time, and where the last of them is cut, that may not show.
-
-        Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data.
+        takes half the time, and where the last of them is cut, that may not show. Raises FormatError naming `path` when
+        it is not a valid schema, or one of unbounded data.
         """
         self.schema = schema
         try:
@@ -87,9 +85,8 @@ class DatumCodec:
             ) from error
 
     def encode(self, value: Any) -> bytes:
-        """The datum of `value`; an absent field takes its default.
-
-        Raises FormatError when the value does not fit the schema.
+        """The datum of `value`; an absent field takes its default. Raises FormatError when the value does not fit the
+        schema.
         """
         out = io.BytesIO()
         self.write(out, value)
@@ -110,9 +107,7 @@ _lock = threading.Lock()
 
 def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = frozenset()) -> DatumCodec:
     """The codec of a schema object, cached by identity: do not change a schema after its first use here. The fields
-    `without` of a record are not decoded.
-
-    Raises FormatError naming `path`.
+    `without` of a record are not decoded. Raises FormatError naming `path`.
     """
     key = id(schema), without
     with _lock:

@@ -23,11 +23,10 @@ _MAX_DECIMAL_BYTES = 64
 
 
 def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | None = None) -> pa.Array:
-    """The array with the type that `arrow_types.logical_type` gives for `avro`.
-
-    Takes what `physical_type` describes, with large or small offsets. `alive` says which rows count: below a null
-    struct, decoders leave values of their own making, such as a decimal of no bytes. Raises CorruptFileError naming
-    `path` for an enum number without symbol and for a decimal that its precision cannot hold.
+    """The array with the type that `arrow_types.logical_type` gives for `avro`. Takes what `physical_type` describes,
+    with large or small offsets. `alive` says which rows count: below a null struct, decoders leave values of their own
+    making, such as a decimal of no bytes. Raises CorruptFileError naming `path` for an enum number without symbol and
+    for a decimal that its precision cannot hold.
     """
     array = unsliced(array)
     if avro.kind == "record":

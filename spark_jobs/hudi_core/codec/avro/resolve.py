@@ -42,11 +42,10 @@ class AvroField:
 
 @dataclass(frozen=True, slots=True)
 class AvroType:
-    """One type.
-
-    `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number of null in a
-    union of null and one other type, else -1; `lone_union` marks a union of one branch, which writes a branch number
-    and is never null. A union of several types that are not null has kind `union` and its branches in `branches`.
+    """One type. `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number
+    of null in a union of null and one other type, else -1; `lone_union` marks a union of one branch, which writes a
+    branch number and is never null. A union of several types that are not null has kind `union` and its branches in
+    `branches`.
     """
 
     kind: str
@@ -76,10 +75,8 @@ class AvroType:
 
 
 def resolve(schema: Any, *, path: str) -> AvroType:
-    """The tree of a schema given as JSON.
-
-    Raises CorruptFileError when it is not an Avro schema and UnsupportedError when it refers to itself, nests deeper
-    than MAX_DEPTH or has two fields that differ in case alone; both name `path`.
+    """The tree of a schema given as JSON. Raises CorruptFileError when it is not an Avro schema and UnsupportedError
+    when it refers to itself, nests deeper than MAX_DEPTH or has two fields that differ in case alone; both name `path`.
     """
     return _Resolver(path).type_of(schema, "", 0)
 

@@ -22,9 +22,8 @@ MAX_SCHEMA_BYTES = 16 << 20
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:
-    """The schema in `text` as a JSON object; raises CorruptFileError naming `path`, and as bounds.check_bounds.
-
-    A schema that is a union or a primitive at the top is refused: Hudi's records and plans are records.
+    """The schema in `text` as a JSON object; raises CorruptFileError naming `path`, and as bounds.check_bounds. A
+    schema that is a union or a primitive at the top is refused: Hudi's records and plans are records.
     """
     if len(text) > MAX_SCHEMA_BYTES:
         raise CorruptFileError(
@@ -68,9 +67,8 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """The record schema with the five `_hoodie_*` fields first, each a nullable string.
-
-    As HoodieAvroUtils.addMetadataFields. With `operation`, `_hoodie_operation` follows them. Fields that the schema
+    """The record schema with the five `_hoodie_*` fields first, each a nullable string. As
+    HoodieAvroUtils.addMetadataFields. With `operation`, `_hoodie_operation` follows them. Fields that the schema
     already has are moved to the front, not doubled.
     """
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
@@ -128,11 +126,10 @@ def check_bounds(
     names: Mapping[str, Any] | None = None,
     values_per_byte: int = VALUES_PER_BYTE,
 ) -> None:
-    """Checks a schema as JSON, of a record's or any other type; `names` are types that were checked before.
-
-    Raises UnsupportedError for a type that contains itself, and for more levels or types than allowed; FormatError for
-    data whose bytes do not bound what decoding them allocates; both name `path`. What is no schema at all is left to
-    the decoder.
+    """Checks a schema as JSON, of a record's or any other type; `names` are types that were checked before. Raises
+    UnsupportedError for a type that contains itself, and for more levels or types than allowed; FormatError for data
+    whose bytes do not bound what decoding them allocates; both name `path`. What is no schema at all is left to the
+    decoder.
     """
     root = _Bounds(path, names or {}, values_per_byte).shape(schema, "", 0)
     if root.excess > FREE_VALUES:

@@ -24,9 +24,8 @@ _LEVEL, _FAST_LEVEL = 6, 1
 
 
 def inflate(member: bytes | memoryview, size: int) -> bytes:
-    """The `size` bytes of a gzip member, of which at most one more is ever made.
-
-    Raises ValueError with the reason, without a full stop.
+    """The `size` bytes of a gzip member, of which at most one more is ever made. Raises ValueError with the reason,
+    without a full stop.
     """
     inflater = FASTEST.decompressobj(GZIP_WINDOW)
     try:
@@ -73,9 +72,8 @@ class Codec(Enum):
 
     @staticmethod
     def of(number: int, path: str) -> Codec:
-        """The codec of that number.
-
-        Raises CorruptFileError for an unknown one and UnsupportedError for one that Hudi does not write.
+        """The codec of that number. Raises CorruptFileError for an unknown one and UnsupportedError for one that Hudi
+        does not write.
         """
         try:
             codec = Codec(number)
@@ -92,7 +90,6 @@ class Codec(Enum):
 
 def read_block(source: Reader, codec: Codec, *expected: Magic, limits: SizeLimits = NO_OPTIONS) -> bytes:
     """The data, uncompressed, of the block at the cursor; verifies its checksums and leaves the cursor behind it.
-
     Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum;
     SizeLimitError, before it is decompressed, when it claims more bytes than allowed.
     """
@@ -148,7 +145,6 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int,
 
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
     """A whole block with CRC32C checksums; `codec` is GZ or NONE, the two that every Hudi reader knows.
-
     `previous_offset` is where the previous block of this type starts, -1 for the first.
     """
     compressed = data if codec is Codec.NONE else _gzip(data)
@@ -169,9 +165,8 @@ def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) 
 
 
 def _gzip(data: bytes) -> bytes:
-    """One gzip member with no time and an unknown operating system in its header, as HBase writes it.
-
-    So equal data gives equal bytes; by zlib those that Java's gives.
+    """One gzip member with no time and an unknown operating system in its header, as HBase writes it. So equal data
+    gives equal bytes; by zlib those that Java's gives.
     """
     deflater = FASTEST.compressobj(_LEVEL if FASTEST is zlib else _FAST_LEVEL, zlib.DEFLATED, -15)
     return b"".join(
@@ -190,9 +185,8 @@ _ENTRY = struct.Struct(">qi")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block: its key, its offset and its size on disk in bytes.
-
-    The key is a cell key in a data index, the block's name in the meta index.
+    """A block: its key, its offset and its size on disk in bytes. The key is a cell key in a data index, the block's
+    name in the meta index.
     """
 
     key: bytes
@@ -203,10 +197,9 @@ class IndexEntry:
 def decode_root_index(
     data: bytes, count: int, path: str, *, most: int | None = None, has_mid_key: bool = False
 ) -> list[IndexEntry]:
-    """The `count` entries of a root or meta index, of blocks that are `most` at the most.
-
-    A root with deeper levels below it has a mid key after them, which is ignored. The count comes from the trailer,
-    which no checksum covers: entries and count must use the index up.
+    """The `count` entries of a root or meta index, of blocks that are `most` at the most. A root with deeper levels
+    below it has a mid key after them, which is ignored. The count comes from the trailer, which no checksum covers:
+    entries and count must use the index up.
     """
     source = Reader(data, path)
     if not 0 <= count <= _most_entries(data, _MIN_ENTRY, most):
@@ -219,7 +212,6 @@ def decode_root_index(
 
 def decode_inner_index(data: bytes, path: str, *, most: int | None = None) -> list[IndexEntry]:
     """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries.
-
     They are of blocks that are `most` at the most.
     """
     source = Reader(data, path)
@@ -269,9 +261,8 @@ def cell_key(row: bytes) -> bytes:
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
-    """The row of a cell key, or of the native writer's short form that ends after the row.
-
-    `source` names the file in errors.
+    """The row of a cell key, or of the native writer's short form that ends after the row. `source` names the file in
+    errors.
     """
     length = int.from_bytes(key[:2], "big")
     if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
@@ -286,10 +277,9 @@ def encode_cell(row: bytes, value: bytes) -> bytes:
 
 
 def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Where each cell of a decompressed data block has its row and its value: start and end of both.
-
-    Raises CorruptFileError. One Python step per cell; codec.hfile.cells needs none where the cells have the form that
-    Hudi writes.
+    """Where each cell of a decompressed data block has its row and its value: start and end of both. Raises
+    CorruptFileError. One Python step per cell; codec.hfile.cells needs none where the cells have the form that Hudi
+    writes.
     """
     source = Reader(data, path)
     size = len(data)

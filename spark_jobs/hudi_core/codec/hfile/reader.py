@@ -79,11 +79,10 @@ class HFileReader:
         return None if text is None else Reader(text, self._path).utf8(len(text))
 
     def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
-        """The (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct.
-
-        Each data block that may hold a requested key is read once. With `unique`, as in a base HFile, of a repeated key
-        one of the values is returned. Without `unique`, every cell of a repeated key is
-        returned, as in the HFile of a log block, at the cost of one more block where a key starts a block.
+        """The (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct. Each data
+        block that may hold a requested key is read once. With `unique`, as in a base HFile, of a repeated key one of
+        the values is returned. Without `unique`, every cell of a repeated key is returned, as in the HFile of a log
+        block, at the cost of one more block where a key starts a block.
         """
         position = 0
         while position < len(keys):
@@ -108,9 +107,8 @@ class HFileReader:
             position = max(end, position + 1)
 
     def prefix_items(self, prefixes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once.
-
-        Keys may repeat.
+        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once. Keys may
+        repeat.
         """
         covered: bytes | None = None
         for prefix in prefixes:
@@ -180,10 +178,9 @@ class HFileReader:
             raise UnsupportedError(f"HFile data block encoding {encoding!r} is not supported", path=self._path)
 
     def _blocks_from(self, key: bytes | None, *, unique: bool) -> Iterator[IndexEntry]:
-        """The data blocks in order from the one on that may hold `key` (None: from the first).
-
-        With `unique`, none when `key` is less than every key, and a block that starts with `key` is the first; without,
-        the block before it is, which may end with the same key.
+        """The data blocks in order from the one on that may hold `key` (None: from the first). With `unique`, none when
+        `key` is less than every key, and a block that starts with `key` is the first; without, the block before it is,
+        which may end with the same key.
         """
         self._open()
         last = -1
@@ -227,7 +224,6 @@ class HFileReader:
 
     def _entries_left(self, block: bytes) -> int:
         """How many entries a block of the index may have: each entry of all its levels is of a block of the file.
-
         Raises SizeLimitError where the index is larger than a block may be, its inner blocks decompressed.
         """
         self._index_bytes += len(block)

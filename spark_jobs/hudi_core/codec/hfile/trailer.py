@@ -26,10 +26,8 @@ _MAX_FIELDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Where an HFile's parts are.
-
-    Offsets and sizes are bytes from the start of the file; the codec holds for every block. The numbers are in the
-    order of FileTrailerProto's fields 1 to 10.
+    """Where an HFile's parts are. Offsets and sizes are bytes from the start of the file; the codec holds for every
+    block. The numbers are in the order of FileTrailerProto's fields 1 to 10.
     """
 
     codec: Codec
@@ -46,9 +44,8 @@ class Trailer:
 
 
 def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
-    """Parses the last 4096 bytes of a file of `size` bytes.
-
-    Raises CorruptFileError, or UnsupportedError for another version or codec.
+    """Parses the last 4096 bytes of a file of `size` bytes. Raises CorruptFileError, or UnsupportedError for another
+    version or codec.
     """
     if len(data) != TRAILER_SIZE:
         raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)

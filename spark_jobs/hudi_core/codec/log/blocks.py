@@ -43,10 +43,9 @@ ROLLBACK_COMMAND = "0"
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """A block's frame. All offsets and lengths are bytes within the file; the content is not read yet.
-
-    `offset` is where the magic starts, `length` the size of the whole block, `content_offset` and `content_length` are
-    the range to read.
+    """A block's frame. All offsets and lengths are bytes within the file; the content is not read yet. `offset` is
+    where the magic starts, `length` the size of the whole block, `content_offset` and `content_length` are the range to
+    read.
     """
 
     type: BlockType
@@ -74,9 +73,8 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the records have only the columns of `schema`, and the rest of a row is below them.
-
-        As HoodieDataBlock.containsPartialUpdates.
+        """Whether the records have only the columns of `schema`, and the rest of a row is below them. As
+        HoodieDataBlock.containsPartialUpdates.
         """
         return self.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true"
 

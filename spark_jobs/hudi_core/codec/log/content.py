@@ -32,9 +32,8 @@ ORDERING_TYPES = {
 }
 """Avro types of the values in the wrapper records of a delete record's ordering union, in the branches' order."""
 ORDERING_KINDS = ("null", *ORDERING_TYPES, "array")
-"""What the branches of that union hold, by branch number.
-
-`array` came with Hudi 1.1 (several ordering fields), and its elements may be of one more type, "local_date" (days).
+"""What the branches of that union hold, by branch number. `array` came with Hudi 1.1 (several ordering fields), and its
+elements may be of one more type, "local_date" (days).
 """
 DECIMAL_SCALE = 15
 """Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
@@ -61,10 +60,9 @@ class DeleteRecord(NamedTuple):
 
 
 def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, memoryview]:
-    """The record count of an AVRO_DATA or CDC_DATA block, and the records.
-
-    A record is its length (i32, big-endian) and its datum. The count is checked against the bytes there are, not the
-    lengths: `codec.avro.arrow.decode_records` does that. Raises CorruptFileError naming `path`.
+    """The record count of an AVRO_DATA or CDC_DATA block, and the records. A record is its length (i32, big-endian) and
+    its datum. The count is checked against the bytes there are, not the lengths: `codec.avro.arrow.decode_records` does
+    that. Raises CorruptFileError naming `path`.
     """
     reader = Reader(content, path)
     version, count = reader.i32(), reader.i32()
@@ -91,10 +89,8 @@ def encode_avro_block(data: Sequence[bytes]) -> bytes:
 
 
 def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
-    """The Avro datum of a delete block: a HoodieDeleteRecordList.
-
-    Raises UnsupportedError for the Kryo-serialised versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything
-    else; both name `path`.
+    """The Avro datum of a delete block: a HoodieDeleteRecordList. Raises UnsupportedError for the Kryo-serialised
+    versions 1 and 2 (Hudi before 0.14), CorruptFileError for anything else; both name `path`.
     """
     reader = Reader(content, path)
     version = reader.i32()
@@ -114,10 +110,9 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
 
 
 def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
-    """The entries of a delete block in order.
-
-    For many entries `codec.log.delete_columns` is faster and gives Arrow columns. The union with the array branch reads
-    blocks of every Hudi version: the branches before it are the same. Errors as `delete_block_data`.
+    """The entries of a delete block in order. For many entries `codec.log.delete_columns` is faster and gives Arrow
+    columns. The union with the array branch reads blocks of every Hudi version: the branches before it are the same.
+    Errors as `delete_block_data`.
     """
     decoded = _codec().decode(delete_block_data(content, path=path), path=path)
     return [

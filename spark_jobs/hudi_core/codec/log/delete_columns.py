@@ -37,9 +37,8 @@ _VALUES = {kind: AvroType(plain) for kind, plain in ORDERING_TYPES.items()} | {
     "decimal": AvroType("bytes", logical="decimal", precision=30, scale=DECIMAL_SCALE)
 }
 _FLAG, _FALSE, _TRUE = AvroType("fixed", size=1), b"\x00", b"\x01"
-"""A boolean's byte.
-
-Of a damaged one fastavro makes true, polars false: such a block is read entry by entry, with polars or without.
+"""A boolean's byte. Of a damaged one fastavro makes true, polars false: such a block is read entry by entry, with
+polars or without.
 """
 _ZERO_BYTES = {"float": 4, "double": 8, "decimal": 2}
 _LARGE_BYTES = 1 << 20
@@ -153,9 +152,8 @@ _END = b"\0"
 
 
 def encode_natural_deletes(keys: pa.Array, partition: str) -> bytes:
-    """A delete block of version 3 for a binary array of keys in UTF-8 without nulls.
-
-    Each is of `partition` and has the ordering value 0.
+    """A delete block of version 3 for a binary array of keys in UTF-8 without nulls. Each is of `partition` and has the
+    ordering value 0.
     """
     if not len(keys):
         data = _END

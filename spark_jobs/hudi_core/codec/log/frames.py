@@ -24,16 +24,14 @@ ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
 
 _WINDOW = 64 << 10
-"""Bytes of one read: the end of a block, and the next block's header with a schema of usual size.
-
-So a block costs one request.
+"""Bytes of one read: the end of a block, and the next block's header with a schema of usual size. So a block costs one
+request.
 """
 _SCAN = 1 << 20
 _MAX_HEADER = 64 << 20
 _MAX_CORRUPT = 10_000
-"""The corrupt blocks of one file that are passed over.
-
-A failed write leaves one or two; a file of magics alone would be one for every six bytes.
+"""The corrupt blocks of one file that are passed over. A failed write leaves one or two; a file of magics alone would
+be one for every six bytes.
 """
 _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
 """The least blockSize: version, type, header count, content length, footer count, reverse pointer."""
@@ -78,9 +76,8 @@ def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBl
 
 
 class _Window:
-    """The two parts of the file that were read last, a block's start and its end.
-
-    A read that neither covers fetches a new one.
+    """The two parts of the file that were read last, a block's start and its end. A read that neither covers fetches a
+    new one.
     """
 
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
@@ -218,7 +215,6 @@ def encode_block(
     kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, hudi_1_headers: bool = False
 ) -> bytes:
     """The whole block with its magic, an empty footer and the reverse pointer. Header entries are in ascending order.
-
     Raises FormatError for a type that is never written, for a header that readers may not know, and for content that
     Java could not hold. `hudi_1_headers`: readers know those that Hudi 1.x added (config.versions); Hudi 0.15 fails on
     an ordinal above 6.

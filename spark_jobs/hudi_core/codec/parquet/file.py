@@ -37,11 +37,10 @@ _RESTORE = "restore it, or roll back the commit that wrote it"
 
 
 class ParquetBaseFile:
-    """An open base file. `file` is seekable and the caller closes it; `path` names it in errors.
-
-    A `with` block frees its buffers. Errors: CorruptFileError when it is no Parquet file, is cut or does not decode;
-    UnsupportedError for a codec or encoding that Arrow does not read; SizeLimitError for a footer or pages that are
-    larger than `limits` allow; StorageError when the storage fails.
+    """An open base file. `file` is seekable and the caller closes it; `path` names it in errors. A `with` block frees
+    its buffers. Errors: CorruptFileError when it is no Parquet file, is cut or does not decode; UnsupportedError for a
+    codec or encoding that Arrow does not read; SizeLimitError for a footer or pages that are larger than `limits`
+    allow; StorageError when the storage fails.
     """
 
     def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
@@ -118,9 +117,8 @@ class ParquetBaseFile:
 
     @property
     def compression(self) -> str | None:
-        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …).
-
-        None when the file has no rows.
+        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …). None when the file has no
+        rows.
         """
         if self.metadata.num_row_groups == 0 or self.metadata.num_columns == 0:
             return None

@@ -50,10 +50,9 @@ class _Column:
 
 
 def schema_of(metadata: pq.FileMetaData) -> pq.ParquetSchema:
-    """The schema of a footer, to be used in place of `metadata.schema`.
-
-    That one keeps what it returns, which refers back to it: the footer, with the Bloom filter in it, would take memory
-    until the cyclic collector runs, which goes by the number of objects and not by their sizes.
+    """The schema of a footer, to be used in place of `metadata.schema`. That one keeps what it returns, which refers
+    back to it: the footer, with the Bloom filter in it, would take memory until the cyclic collector runs, which goes
+    by the number of objects and not by their sizes.
     """
     return pq.ParquetSchema(metadata)
 

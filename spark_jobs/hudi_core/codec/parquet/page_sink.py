@@ -75,11 +75,10 @@ class _Placed(NamedTuple):
 
 
 class PageSink(io.RawIOBase):
-    """What a ParquetWriter writes a file into. `inner` gets what it becomes; closing leaves `inner` open.
-
-    `compress` makes what the codec numbered `codec` holds of a page's body; without it pages stay as Arrow made them.
-    Call `end_pages` before the writer is closed, and `finish` after it. Memory: a page and its compressed form, or a
-    column chunk that is copied; footer and page index. Raises ValueError for what no ParquetWriter writes.
+    """What a ParquetWriter writes a file into. `inner` gets what it becomes; closing leaves `inner` open. `compress`
+    makes what the codec numbered `codec` holds of a page's body; without it pages stay as Arrow made them. Call
+    `end_pages` before the writer is closed, and `finish` after it. Memory: a page and its compressed form, or a column
+    chunk that is copied; footer and page index. Raises ValueError for what no ParquetWriter writes.
     """
 
     def __init__(

@@ -27,10 +27,8 @@ _DICTIONARY_PAGE = 4
 
 
 class PageCheckedInput(io.RawIOBase):
-    """What Arrow reads a Parquet file through. Closing it leaves `inner` open.
-
-    Raises SizeLimitError naming `path` for a footer, and once `metadata` is set for columns and pages, that are larger
-    than `limits` allow.
+    """What Arrow reads a Parquet file through. Closing it leaves `inner` open. Raises SizeLimitError naming `path` for
+    a footer, and once `metadata` is set for columns and pages, that are larger than `limits` allow.
     """
 
     def __init__(self, inner: BinaryIO, path: str, limits: SizeLimits) -> None:
@@ -110,9 +108,8 @@ class PageCheckedInput(io.RawIOBase):
 
 
 def largest_pages(chunk: bytes) -> int:
-    """Bytes that the dictionary and the largest other page of a column chunk decompress to, as their headers say.
-
-    What follows a header that is none is left to Arrow, which does not read past it either.
+    """Bytes that the dictionary and the largest other page of a column chunk decompress to, as their headers say. What
+    follows a header that is none is left to Arrow, which does not read past it either.
     """
     dictionary = largest = position = 0
     while found := _START.match(chunk, position):

@@ -57,9 +57,8 @@ def leaf_path(leaves: Collection[tuple[str, ...]], path: tuple[str, ...]) -> tup
 
 
 def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> ChunkRanges | None:
-    """The ranges of the leaf column `number`, whose Arrow type in the file is `kind`.
-
-    None for a type whose ranges are not read.
+    """The ranges of the leaf column `number`, whose Arrow type in the file is `kind`. None for a type whose ranges are
+    not read.
     """
     chunks = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
     convert = _converter(kind, schema_of(metadata).column(number).physical_type)
@@ -80,9 +79,8 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
-    """How a raw bound becomes a Python value of the type.
-
-    None where the order of the raw values is not that of the type.
+    """How a raw bound becomes a Python value of the type. None where the order of the raw values is not that of the
+    type.
     """
     if pa.types.is_string(kind) and physical == "BYTE_ARRAY":
         return _text
@@ -157,10 +155,8 @@ def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
 def proleptic_version(footers: Iterable[Mapping[str, str]]) -> str | None:
     """The version of Spark that the footer of a new file names, whose rows come from base files with these footers,
     none of them with hybrid_columns, and from log files; None where one of them is in the calendar of the reader's
-    options.
-
-    Rows of log files are proleptic: Hudi's AvroSerializer writes them so, and its AvroDeserializer reads them so,
-    unless options of Spark's sessions say otherwise.
+    options. Rows of log files are proleptic: Hudi's AvroSerializer writes them so, and its AvroDeserializer reads them
+    so, unless options of Spark's sessions say otherwise.
     """
     versions = [footer.get(SPARK_VERSION) for footer in footers]
     return None if None in versions else max(_PROLEPTIC, *filter(None, versions), "")

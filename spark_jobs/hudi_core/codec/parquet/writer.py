@@ -21,9 +21,8 @@ from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import ConfigError, FormatError
 
 ROW_GROUP_BYTES = 128 << 20
-"""Bytes of Arrow data per row group, which the writer holds in memory.
-
-Hudi's own bound is 120 MiB (hoodie.parquet.block.size).
+"""Bytes of Arrow data per row group, which the writer holds in memory. Hudi's own bound is 120 MiB
+(hoodie.parquet.block.size).
 """
 ROW_GROUP_ROWS = 128 << 10
 """Rows of a row group at most: small enough that readers skip, and compaction copies, most of a file."""
@@ -59,7 +58,6 @@ _DEFAULT_STYLE = ParquetStyle()
 
 class BaseFileWriter:
     """Writes one base file. The caller closes `file` after `close()`; without `close()` the file is not a Parquet file.
-
     Row groups are cut at the style's rows and bytes of Arrow data, which is also what is held in memory. No metadata of
     pandas or Arrow is written. Pages of gzip are compressed by the style's library, one at a time; every page has a
     checksum.
@@ -94,9 +92,8 @@ class BaseFileWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Appends rows whose schema equals the writer's, metadata aside.
-
-        Raises FormatError when it differs, StorageError when writing fails.
+        """Appends rows whose schema equals the writer's, metadata aside. Raises FormatError when it differs,
+        StorageError when writing fails.
         """
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         if not table.schema.equals(self.schema):
@@ -120,9 +117,8 @@ class BaseFileWriter:
                     self._flush()
 
     def close(self, footer: Mapping[str, str]) -> None:
-        """Writes the rest and the footer, with `footer` as its key-value metadata.
-
-        Raises StorageError when writing fails.
+        """Writes the rest and the footer, with `footer` as its key-value metadata. Raises StorageError when writing
+        fails.
         """
         if self._pending or self._writer is None:
             self._flush()
@@ -136,9 +132,7 @@ class BaseFileWriter:
     def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
         """Appends a row group of another file, for which `source.refusal` of this schema is None; one without rows adds
         nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is
-        stored, and the values.
-
-        Raises CorruptFileError naming the other file, StorageError when writing fails.
+        stored, and the values. Raises CorruptFileError naming the other file, StorageError when writing fails.
         """
         if self._pending:
             self._flush()
@@ -217,9 +211,8 @@ DELTA_INTEGERS, DELTA_STRINGS, DELTA_LENGTHS = "DELTA_BINARY_PACKED", "DELTA_BYT
 
 def chosen_encodings(table: pa.Table, *, delta: bool = True) -> tuple[list[str], dict[str, str]]:
     """The columns that get a dictionary, and the encodings of others, in files whose rows are like those of `table`: by
-    the dotted names of leaf columns. Without `delta` every other column is plain.
-
-    Leaves of nested columns always get a dictionary: Parquet gives it up by itself when it grows beyond a page.
+    the dotted names of leaf columns. Without `delta` every other column is plain. Leaves of nested columns always get a
+    dictionary: Parquet gives it up by itself when it grows beyond a page.
     """
     flat = {field.name: field.type for field in table.schema if not pa.types.is_nested(field.type)}
     dictionaries: list[str] = []

@@ -30,9 +30,8 @@ from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_
 
 @dataclass(slots=True)
 class MergeCounts:
-    """Rows in and out: base + inserted - deleted = written.
-
-    `missed_deletes` are deletes of keys that the base does not hold.
+    """Rows in and out: base + inserted - deleted = written. `missed_deletes` are deletes of keys that the base does not
+    hold.
     """
 
     base: int = 0
@@ -61,10 +60,9 @@ class BaseMerger:
         first_only: bool = False,
         visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
     ) -> None:
-        """Base batches must have the schema of the records' rows; `path` is the base file, for errors.
-
-        `first_only`: of base rows with the same key only the first is merged, as for a reader. Base rows that are not
-        `visible` are as if they were not there.
+        """Base batches must have the schema of the records' rows; `path` is the base file, for errors. `first_only`: of
+        base rows with the same key only the first is merged, as for a reader. Base rows that are not `visible` are as
+        if they were not there.
         """
         self.counts = MergeCounts()
         self._records = records
@@ -78,9 +76,8 @@ class BaseMerger:
         self._position = 0
 
     def apply(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches after the merge, in the base file's order.
-
-        Larger batches cost less per row: each look-up hashes all the logs' keys again.
+        """The batches after the merge, in the base file's order. Larger batches cost less per row: each look-up hashes
+        all the logs' keys again.
         """
         places = self._lookup(batches)
         start = 0
@@ -195,9 +192,8 @@ class BaseMerger:
 
 
 def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows of `base` followed by `logs`, picked by `indices`.
-
-    Measured faster than replace_with_mask and filter for every column type.
+    """Rows of `base` followed by `logs`, picked by `indices`. Measured faster than replace_with_mask and filter for
+    every column type.
     """
     picks = pa.array(indices)
     added = [log for log in logs if log.num_rows]

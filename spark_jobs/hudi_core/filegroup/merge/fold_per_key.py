@@ -22,12 +22,10 @@ _NONE = np.int64(-1)
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What the logs hold, in merge order.
-
-    `codes`: the key of each event, 0 ≤ code < `key_count`, every key at least once; `kinds`: Kind of each event;
-    `ranks`: integers that order the ordering values as Java's compareTo does, ignored for natural deletes; `rows`: the
-    row in the payload store, -1 for delete entries; `unordered`: records whose ordering value is null, which compares
-    with no other.
+    """What the logs hold, in merge order. `codes`: the key of each event, 0 ≤ code < `key_count`, every key at least
+    once; `kinds`: Kind of each event; `ranks`: integers that order the ordering values as Java's compareTo does,
+    ignored for natural deletes; `rows`: the row in the payload store, -1 for delete entries; `unordered`: records whose
+    ordering value is null, which compares with no other.
     """
 
     codes: NDArray[np.int32]
@@ -119,9 +117,8 @@ def winners(events: Events) -> _Ints:
 
 
 def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
-    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later).
-
-    The last of the greatest ordering values since the key's last natural delete; delete entries right after a natural
+    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later). The
+    last of the greatest ordering values since the key's last natural delete; delete entries right after a natural
     delete change nothing. With `deletes_win` a typed delete, too, wins over all before it, and later events compare
     with it.
     """
@@ -146,11 +143,10 @@ def fold_in_rounds(
     step: Callable[[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]], Step],
     merge: Callable[[_Ints, _Ints, NDArray[np.bool_]], tuple[_Ints, NDArray[np.uint8]]],
 ) -> Folded:
-    """Folds each key's events in turn, where rows are merged and so each result depends on the one before.
-
-    `step` answers for pairs of kinds and whether the older ordering value is the greater. `merge` is given the rows of
-    older and newer versions and where the newer one wins, and returns the merged rows and their kinds. There are as
-    many rounds as the most events of one key, each over all keys that have a next event.
+    """Folds each key's events in turn, where rows are merged and so each result depends on the one before. `step`
+    answers for pairs of kinds and whether the older ordering value is the greater. `merge` is given the rows of older
+    and newer versions and where the newer one wins, and returns the merged rows and their kinds. There are as many
+    rounds as the most events of one key, each over all keys that have a next event.
     """
     groups = _Groups(events)
     held = groups.order[groups.starts]

@@ -72,9 +72,8 @@ class LogMerger:
     """Collects records and deletes in merge order, then folds them."""
 
     def __init__(self, schema: pa.Schema, policy: MergePolicy, ordering: Ordering, *, budget: int) -> None:
-        """`schema` is that of the records; it holds merge_columns(policy, ordering).
-
-        `budget` is bytes of rows in memory.
+        """`schema` is that of the records; it holds merge_columns(policy, ordering). `budget` is bytes of rows in
+        memory.
         """
         self._policy = policy
         self._ordering = ordering
@@ -103,11 +102,9 @@ class LogMerger:
         self._positions.append(positions)
 
     def add_records(self, batch: pa.RecordBatch, *, path: str, partial: frozenset[str] | None = None) -> None:
-        """Adds log records; `path` is their file, for errors.
-
-        `partial` names the columns of a partial-update block (header IS_PARTIAL): the batch holds nulls in the others.
-        Raises CorruptFileError for a row without a key, UnsupportedError for a partial block where it would be merged
-        by other rules as well.
+        """Adds log records; `path` is their file, for errors. `partial` names the columns of a partial-update block
+        (header IS_PARTIAL): the batch holds nulls in the others. Raises CorruptFileError for a row without a key,
+        UnsupportedError for a partial block where it would be merged by other rules as well.
         """
         if partial is not None and (self._policy.fill is not Fill.NOTHING or self._policy.whole_rows):
             raise UnsupportedError(

@@ -38,7 +38,6 @@ class Fill(str, Enum):
     """Values equal to the field's default (OverwriteWithLatestAvroPayload.overwriteField)."""
     REFERENCE_DEFAULT = "reference_default"
     """Values that are the same Java object as the field's default: null, booleans, and whole numbers from -128 to 127.
-
     PartialUpdateHandler.reconcileDefaultValues of 1.1 and later compares by reference, and Java caches one object for
     each of these numbers.
     """
@@ -54,10 +53,8 @@ FILL_OF = {Payload.NON_DEFAULTS: Fill.DEFAULT, Payload.PARTIAL_UPDATE: Fill.NULL
 
 
 def payload_of(name: str | None, ordering_fields: tuple[str, ...], *, default: Payload, path: str) -> Payload:
-    """The payload class of this name; `default` for none.
-
-    Raises UnsupportedError naming the class, with `path`, for an unknown one, and where it would compare by another
-    column than the table's ordering field.
+    """The payload class of this name; `default` for none. Raises UnsupportedError naming the class, with `path`, for an
+    unknown one, and where it would compare by another column than the table's ordering field.
     """
     try:
         payload = Payload(name) if name else default
@@ -127,7 +124,6 @@ _BY_STRATEGY = {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRAT
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
     """A row is a delete when `column`, as text, is one of `values`; `any_case` when their case does not matter.
-
     Booleans are true, false.
     """
 
@@ -137,9 +133,8 @@ class DeleteMark:
 
 
 def resolve_mode(config: TableConfig) -> Mode:
-    """The merge mode: the table's property, else inferred from payload class, strategy and ordering field.
-
-    As HoodieTableConfig.inferMergingConfigsForPreV9Table: up to version 7 the payload class takes precedence over the
+    """The merge mode: the table's property, else inferred from payload class, strategy and ordering field. As
+    HoodieTableConfig.inferMergingConfigsForPreV9Table: up to version 7 the payload class takes precedence over the
     strategy, later the strategy. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does
     not exist.
     """
@@ -168,7 +163,6 @@ def resolve_mode(config: TableConfig) -> Mode:
 
 def check_strategy_0_15(given: Mapping[str, str], *, hudi_1: bool, path: str) -> None:
     """Raises UnsupportedError where the properties or options of a version 6 table choose a merger class of a user.
-
     Hudi 0.15 merges by the class of that strategy (HoodieRecordUtils.createRecordMerger), and by the payload class
     where it is not given one; its own mergers have EVENT_TIME_STRATEGY alone.
     """
@@ -198,11 +192,10 @@ def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: bool, path: str) -> tuple[DeleteMark, ...]:
-    """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's marker, and the payload class's.
-
-    In Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it,
-    of a top-level column; 1.x evaluates both, also of a nested column (RecordContext.isCustomDeleteRecord).
-    Raises ConfigError for a field without a marker, or the reverse.
+    """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's marker, and the payload class's. In
+    Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it, of a
+    top-level column; 1.x evaluates both, also of a nested column (RecordContext.isCustomDeleteRecord). Raises
+    ConfigError for a field without a marker, or the reverse.
     """
     marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)

@@ -27,11 +27,9 @@ from hudi_core.model.names import alike
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
-"""Types whose Java class is the same in a record and in a delete entry, in every version.
-
-In 0.15 a string is a Utf8 in one and a String in the other, a date is an Integer and a LocalDate, so Hudi never
-compares those and the delete wins. 1.x converts text, and from 1.1 on decimals, into the engine's class before it
-compares.
+"""Types whose Java class is the same in a record and in a delete entry, in every version. In 0.15 a string is a Utf8 in
+one and a String in the other, a date is an Integer and a LocalDate, so Hudi never compares those and the delete wins.
+1.x converts text, and from 1.1 on decimals, into the engine's class before it compares.
 """
 _DIGITS = 38
 _DELETE_SCALE = 15
@@ -40,11 +38,9 @@ _DELETE_SCALE = 15
 
 @dataclass(frozen=True, slots=True)
 class OrderingColumn:
-    """One ordering column.
-
-    `kind` is its Avro type, and so the only type of a delete's ordering value that compares with it; `delete_factor`
-    converts a delete's raw value into the unit of the column (milliseconds into microseconds). `name` may lead into
-    structs: `a.b`.
+    """One ordering column. `kind` is its Avro type, and so the only type of a delete's ordering value that compares
+    with it; `delete_factor` converts a delete's raw value into the unit of the column (milliseconds into microseconds).
+    `name` may lead into structs: `a.b`.
     """
 
     name: str
@@ -129,18 +125,16 @@ class Ordering:
 
     @property
     def same_class(self) -> bool:
-        """Whether a value of a log record has the Java class of a base row's (ReflectionUtils.isSameClass).
-
-        In 0.15 dates and decimals have not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them, and
+        """Whether a value of a log record has the Java class of a base row's (ReflectionUtils.isSameClass). In 0.15
+        dates and decimals have not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them, and
         HoodieAvroUtils.getNestedFieldVal makes a LocalDate and a BigDecimal of a base row's. In CUSTOM mode of 1.x text
         has not either: one value is Avro's, the other Spark's.
         """
         return all(column.same_class for column in self.columns)
 
     def values(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The ordering values of log records.
-
-        Raises ConfigError where one is null and Hudi 0.15 keeps the table: then no order is defined.
+        """The ordering values of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table: then
+        no order is defined.
         """
         arrays = [self._row_values(column, batch) for column in self._in_logs]
         for column, values in zip(self._in_logs, arrays, strict=True):
@@ -155,10 +149,8 @@ class Ordering:
         return _joined([self._row_values(column, batch) for column in self.columns], self.columns, batch.num_rows)
 
     def log_ranks(self, values: pa.Array) -> NDArray[np.int64]:
-        """The `ranks` of versions in log files.
-
-        Hudi 0.15 compares decimals there as Avro stores them (GenericData.Fixed.compareTo): the bytes have no sign, so
-        that negative values are above all others.
+        """The `ranks` of versions in log files. Hudi 0.15 compares decimals there as Avro stores them
+        (GenericData.Fixed.compareTo): the bytes have no sign, so that negative values are above all others.
         """
         found = ranks(values)
         if self.hudi_1 or not pa.types.is_decimal(values.type):
@@ -167,10 +159,8 @@ class Ordering:
         return np.where(negative, found + len(found), found)
 
     def against_base(self, batch: pa.RecordBatch, payload: Payload) -> pa.Array:
-        """Of log records that are ordered by arrival, what is compared with base_values.
-
-        DefaultHoodieRecordPayload looks into both rows. PartialUpdateAvroPayload has the int 0, which it compares with
-        an int alone.
+        """Of log records that are ordered by arrival, what is compared with base_values. DefaultHoodieRecordPayload
+        looks into both rows. PartialUpdateAvroPayload has the int 0, which it compares with an int alone.
         """
         if payload is not Payload.PARTIAL_UPDATE:
             return self.base_values(batch)
@@ -182,9 +172,8 @@ class Ordering:
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 
     def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows have the default ordering value, int 0, as their own (OrderingValues.isDefault).
-
-        All rows of a table without an ordering column, none of one with several.
+        """Which rows have the default ordering value, int 0, as their own (OrderingValues.isDefault). All rows of a
+        table without an ordering column, none of one with several.
         """
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
@@ -192,10 +181,9 @@ class Ordering:
         return as_mask(pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values))
 
     def of_deletes(self, entries: pa.Table) -> tuple[NDArray[np.bool_], pa.Array]:
-        """Which entries of a delete block always win, and the ordering values of the others as `type`.
-
-        The entries are those of codec.log.delete_columns. An entry without a value, with the int 0 that means none, or
-        with a value that Hudi does not compare is a natural delete.
+        """Which entries of a delete block always win, and the ordering values of the others as `type`. The entries are
+        those of codec.log.delete_columns. An entry without a value, with the int 0 that means none, or with a value
+        that Hudi does not compare is a natural delete.
         """
         columns = self._in_logs
         if len(columns) <= 1:

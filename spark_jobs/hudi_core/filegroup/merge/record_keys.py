@@ -22,7 +22,6 @@ EMPTY_KEY = "__empty__"
 
 def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> pa.Array:
     """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several; fields by dotted name.
-
     As KeyGenerator.constructRecordKey and RecordContext.virtualKeyExtractor. A field that the rows lack is null. Raises
     CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
     """
@@ -44,9 +43,8 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:
-    """Record keys as a string array.
-
-    Raises CorruptFileError for a null key and UnsupportedError for a type that makes no key.
+    """Record keys as a string array. Raises CorruptFileError for a null key and UnsupportedError for a type that makes
+    no key.
     """
     if column.null_count:
         raise CorruptFileError(f"{column.null_count} records have no record key", path=path)

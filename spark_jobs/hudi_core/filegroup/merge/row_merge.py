@@ -39,9 +39,8 @@ class Default:
 
 
 def field_defaults(schema: AvroSchema) -> dict[str, Default]:
-    """The top-level fields whose default is a plain value.
-
-    A null default, none, and one of a complex type are omitted: no value that is not null equals those in Java.
+    """The top-level fields whose default is a plain value. A null default, none, and one of a complex type are omitted:
+    no value that is not null equals those in Java.
     """
     found = {}
     for field in schema["fields"]:
@@ -182,9 +181,8 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Records which columns the rows have that were appended to the store.
-
-        Four bytes a row, from the first partial block on.
+        """Records which columns the rows have that were appended to the store. Four bytes a row, from the first partial
+        block on.
         """
         if partial is not None or self._patterns:
             self._append(np.full(rows, self._columns.number(partial), dtype=np.int32))
@@ -207,9 +205,8 @@ class RowMerger:
     def merge_stored(
         self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds.
-
-        Where only partial rows are merged, a winner that has all columns is kept as it is.
+        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds. Where only
+        partial rows are merged, a winner that has all columns is kept as it is.
         """
         if self.always:
             return self._merge_all(old, new, newer_wins)
@@ -239,9 +236,8 @@ class RowMerger:
         return np.concatenate(rows), np.concatenate(kinds)
 
     def needed(self, step: Step, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where a base row and a row of the store are merged into one, of those that `step` names.
-
-        Not where only partial rows are merged and the row that wins has all columns.
+        """Where a base row and a row of the store are merged into one, of those that `step` names. Not where only
+        partial rows are merged and the row that wins has all columns.
         """
         if self.always:
             return step.merge

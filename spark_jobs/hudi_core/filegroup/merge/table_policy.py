@@ -93,11 +93,9 @@ class MergePolicy:
 
     @staticmethod
     def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
-        """The policy of a table.
-
-        `options` may hold `airflow_hudi.merge.function` and `hoodie.payload.delete.*`, which Hudi keeps in no
-        properties before table version 9. Raises UnsupportedError naming the payload class or merge strategy that this
-        engine does not implement, ConfigError for properties that contradict each other.
+        """The policy of a table. `options` may hold `airflow_hudi.merge.function` and `hoodie.payload.delete.*`, which
+        Hudi keeps in no properties before table version 9. Raises UnsupportedError naming the payload class or merge
+        strategy that this engine does not implement, ConfigError for properties that contradict each other.
         """
         given = {**config.raw, **(options or {})}
         function = MERGE_FUNCTION.read(options or {})
@@ -177,10 +175,8 @@ def _fill_of_mode(mode: str, path: str) -> Fill:
 
 
 def key_fields(config: TableConfig) -> tuple[str, ...]:
-    """The columns of stored rows that make the record key (record_keys); a table without meta columns has it in the
-    key fields.
-
-    As HoodieTableConfig.getRecordKeyFields. Raises UnsupportedError where there are none.
+    """The columns of stored rows that make the record key (record_keys); a table without meta columns has it in the key
+    fields. As HoodieTableConfig.getRecordKeyFields. Raises UnsupportedError where there are none.
     """
     if config.populate_meta_fields:
         return (RECORD_KEY,)

@@ -46,10 +46,8 @@ def refuse_skeleton(path: str) -> None:
 
 @contextmanager
 def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
-    """The Parquet base file at `path`, closed at the end of the block.
-
-    Raises StorageNotFoundError when it is missing, CorruptFileError when it is no whole Parquet file, UnsupportedError
-    for ORC and HFile.
+    """The Parquet base file at `path`, closed at the end of the block. Raises StorageNotFoundError when it is missing,
+    CorruptFileError when it is no whole Parquet file, UnsupportedError for ORC and HFile.
     """
     extension = parse_base_file(path.rsplit("/", 1)[-1]).extension
     if extension != "parquet":
@@ -60,10 +58,8 @@ def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
 
 @contextmanager
 def open_replaced_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
-    """The Parquet base file at `path`, whose rows go into a new one.
-
-    Raises as open_base_file, and UnsupportedError for change operations, which the new file would lose, and for a
-    bootstrap's file, which does not hold the rows.
+    """The Parquet base file at `path`, whose rows go into a new one. Raises as open_base_file, and UnsupportedError for
+    change operations, which the new file would lose, and for a bootstrap's file, which does not hold the rows.
     """
     refuse_skeleton(path)
     with open_base_file(storage, path) as base:
@@ -121,10 +117,8 @@ def base_batches(
     row_groups: Sequence[int] | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet base file with the columns and types of `schema`.
-
-    Columns that the file lacks are null, narrower types are widened. `sources` are the file's names of columns that
-    were renamed since.
+    """The rows of a Parquet base file with the columns and types of `schema`. Columns that the file lacks are null,
+    narrower types are widened. `sources` are the file's names of columns that were renamed since.
     """
     # At least one column is read, since a batch without columns has no rows.
     names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
@@ -164,9 +158,8 @@ def stored_names(
 
 
 def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.RecordBatch:
-    """The file's rows under the query's column names, nested ones too.
-
-    A column that has the name of one of the query's but not its id is dropped. Columns that are not in `sources` stay.
+    """The file's rows under the query's column names, nested ones too. A column that has the name of one of the query's
+    but not its id is dropped. Columns that are not in `sources` stay.
     """
     if not sources:
         return batch
@@ -182,10 +175,8 @@ def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.
 
 
 def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSchema:
-    """The Avro record schema of a log block with the query's field names.
-
-    Avro data has no names, so its bytes fit both. A field that has the name of one of the query's but not its id is
-    renamed.
+    """The Avro record schema of a log block with the query's field names. Avro data has no names, so its bytes fit
+    both. A field that has the name of one of the query's but not its id is renamed.
     """
     if not sources:
         return schema

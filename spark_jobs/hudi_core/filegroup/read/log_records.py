@@ -32,9 +32,8 @@ from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
 PIECE_BYTES = 4 << 20
-"""The least bytes of an Avro block that are decoded at a time.
-
-It bounds memory independently of the block's own size, up to 2 GiB.
+"""The least bytes of an Avro block that are decoded at a time. It bounds memory independently of the block's own size,
+up to 2 GiB.
 """
 _PIECE_SHARE = 32
 """With a large budget pieces are this part of it: finding where records end is the costliest part of decoding."""
@@ -93,10 +92,9 @@ def block_batches(
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The records of a data block with the columns and types of `schema`; columns that Avro records lack have their
-    defaults (with_defaults), as Hudi's readers of log files have them, and unlike those of base files.
-
-    An Avro block of more than twice `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError
-    naming the log file.
+    defaults (with_defaults), as Hudi's readers of log files have them, and unlike those of base files. An Avro block of
+    more than twice `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError naming the log
+    file.
     """
     if block.type is BlockType.PARQUET_DATA:
         with ParquetBaseFile(io.BytesIO(block_content(storage, block)), block.path, storage.limits) as file:
@@ -145,9 +143,8 @@ def block_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSo
 
 
 def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
-    """Records of an Avro block, each with its length in front, in pieces of whole records, with their number.
-
-    A small block is one piece and its lengths are not walked.
+    """Records of an Avro block, each with its length in front, in pieces of whole records, with their number. A small
+    block is one piece and its lengths are not walked.
     """
     if block.content_length <= 2 * piece_bytes:
         count, records = avro_block_records(block_content(storage, block), path=block.path)
@@ -177,9 +174,8 @@ def _missing(rest: bytes) -> int:
 
 
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
-    """How many whole records `data` starts with, at most `limit`, and where they end.
-
-    Each length leads to the next, so this is record by record: 1.1 µs each, in blocks of more than one piece only.
+    """How many whole records `data` starts with, at most `limit`, and where they end. Each length leads to the next, so
+    this is record by record: 1.1 µs each, in blocks of more than one piece only.
     """
     count = end = 0
     stop, unpack = len(data), _LENGTH.unpack_from
@@ -205,9 +201,8 @@ def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memo
 
 
 def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.RecordBatch:
-    """Gives the records their cells' keys where a writer left the key out of the record, as HFiles allow.
-
-    Where it did not, the cell's key may be a running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
+    """Gives the records their cells' keys where a writer left the key out of the record, as HFiles allow. Where it did
+    not, the cell's key may be a running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
     """
     index = batch.schema.get_field_index(RECORD_KEY)
     if index < 0:

@@ -36,11 +36,9 @@ _CUSTOM = ("CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVR
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """How a query gets the values of partition columns.
-
-    `from_path` are read from the partition path and replace what rows hold; `as_text` are read from rows and turned to
-    text. `last` puts the columns of `from_path` behind all others, as Spark does with partition columns of a file
-    source.
+    """How a query gets the values of partition columns. `from_path` are read from the partition path and replace what
+    rows hold; `as_text` are read from rows and turned to text. `last` puts the columns of `from_path` behind all
+    others, as Spark does with partition columns of a file source.
     """
 
     from_path: tuple[str, ...]
@@ -108,11 +106,10 @@ def _has_key_generator(config: TableConfig, names: Sequence[str]) -> bool:
 def path_values(
     partition: str, config: TableConfig, columns: Sequence[pa.Field], *, zone: str | None
 ) -> dict[str, pa.Scalar]:
-    """The values of `columns` in the path `partition`, whose levels are the table's partition columns.
-
-    `zone` is that of timestamps, UTC when None. Empty when the path's depth is not the number of partition columns; one
-    column alone may span several levels. Raises UnsupportedError naming the partition when a value is not of its
-    column's type, and ConfigError for a zone that does not exist.
+    """The values of `columns` in the path `partition`, whose levels are the table's partition columns. `zone` is that
+    of timestamps, UTC when None. Empty when the path's depth is not the number of partition columns; one column alone
+    may span several levels. Raises UnsupportedError naming the partition when a value is not of its column's type, and
+    ConfigError for a zone that does not exist.
     """
     parts = path_parts(partition, config.partition_fields)
     if has_slashed_dates(config):
@@ -128,10 +125,8 @@ def path_parts(partition: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def has_slashed_dates(config: TableConfig) -> bool:
-    """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2.
-
-    Of several columns it could not be seen where a part ends. Raises ConfigError for a property that is neither true
-    nor false.
+    """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2. Of several
+    columns it could not be seen where a part ends. Raises ConfigError for a property that is neither true nor false.
     """
     return len(config.partition_fields) == 1 and SLASHED_DATES.read(config.raw, path=config.path)
 
@@ -150,9 +145,8 @@ def as_text(column: pa.Array, *, path: str) -> pa.Array:
 
 
 def unescaped(text: str) -> str:
-    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped.
-
-    Each is the character of that number (ExternalCatalogUtils.unescapePathName): writers escape ASCII characters only.
+    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped. Each is the
+    character of that number (ExternalCatalogUtils.unescapePathName): writers escape ASCII characters only.
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
@@ -175,9 +169,8 @@ def _value(text: str | None, kind: pa.DataType, partition: str, zone: str | None
 
 
 def _moment(text: str, kind: pa.DataType, zone: str | None) -> pa.Scalar:
-    """The text as Spark casts it without ANSI mode (castPartValueToDesiredType): null where it is no timestamp.
-
-    So it is for the microseconds that writers of DataFrames put into the path; SQL writes local time.
+    """The text as Spark casts it without ANSI mode (castPartValueToDesiredType): null where it is no timestamp. So it
+    is for the microseconds that writers of DataFrames put into the path; SQL writes local time.
     """
     try:
         wall = parse_timestamp(text)

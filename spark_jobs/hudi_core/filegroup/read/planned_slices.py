@@ -49,10 +49,9 @@ class PlannedSlice:
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
     """The table that a plan is compared with. `timeline` and `layout` are the table's, `completion_of` is of its active
-    and archived timeline.
-
-    `counts` says whether blocks of an instant are read, `commit_of` gives the commit at a requested time, None where
-    no timeline has it. Both are asked only for slices that hold more log files than the plan names.
+    and archived timeline. `counts` says whether blocks of an instant are read, `commit_of` gives the commit at a
+    requested time, None where no timeline has it. Both are asked only for slices that hold more log files than the plan
+    names.
     """
 
     storage: Storage
@@ -72,10 +71,8 @@ class PlanCheck:
         remedy: str,
     ) -> None:
         """Compares the slices of the plan at `instant`, in the file `path`, with those of the table at that instant.
-
         `listed` are the files of each folder; nothing else is listed, and no file is read unless a slice holds more log
         files than the plan names: then the headers of the log blocks of that slice. Memory: the names of the files.
-
         Raises FormatError with `remedy`, naming the file group and the files that differ.
         """
         by_folder: dict[str, list[PlannedSlice]] = {}

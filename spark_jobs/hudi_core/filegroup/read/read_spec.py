@@ -29,10 +29,8 @@ from hudi_core.model.names import COMMIT_TIME, OPERATION, spelled
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """The columns of one query.
-
-    `schema` is the table's Avro schema without meta fields, `rule` gives the source of partition columns, `zone` is
-    that of timestamps in partition paths, UTC when None.
+    """The columns of one query. `schema` is the table's Avro schema without meta fields, `rule` gives the source of
+    partition columns, `zone` is that of timestamps in partition paths, UTC when None.
     """
 
     config: TableConfig
@@ -57,10 +55,9 @@ class OutputColumns:
 
     @cached_property
     def path_columns(self) -> list[pa.Field]:
-        """The columns whose values are read from the partition path.
-
-        A field within a struct is none: Hudi 0.15 adds a column of its dotted name, which Spark puts behind all others;
-        Hudi 1.x does not (HoodieHadoopFsRelationFactory).
+        """The columns whose values are read from the partition path. A field within a struct is none: Hudi 0.15 adds a
+        column of its dotted name, which Spark puts behind all others; Hudi 1.x does not
+        (HoodieHadoopFsRelationFactory).
         """
         names = [name for name in self.rule.from_path if self.rule.last or "." not in name or name in self._named.names]
         return [self.rule.field(name, self._named) for name in names]
@@ -87,10 +84,9 @@ class OutputColumns:
         return pa.schema([item for item in self.stored if item.name in named])
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-        """Stored rows of a partition as the columns of `schema`, which `select` gave.
-
-        `path` names the file group in errors. Values of the path are read for the columns of `schema` alone, so that
-        one that cannot be read is no error of a query without it.
+        """Stored rows of a partition as the columns of `schema`, which `select` gave. `path` names the file group in
+        errors. Values of the path are read for the columns of `schema` alone, so that one that cannot be read is no
+        error of a query without it.
         """
         batch = self._with_lists(batch, path)
         columns = [item for item in self.path_columns if item.name in schema.names]
@@ -143,10 +139,8 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Keeps the rows for which `mask` is true; null drops a row, as in SQL.
-
-    `mask` gets a batch with at least `columns`, in the types that a query returns, and gives a boolean array of its
-    length.
+    """Keeps the rows for which `mask` is true; null drops a row, as in SQL. `mask` gets a batch with at least
+    `columns`, in the types that a query returns, and gives a boolean array of its length.
     """
 
     columns: frozenset[str]
@@ -164,10 +158,9 @@ def of_commit_times(times: frozenset[str]) -> RowFilter:
 
 
 def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) -> RowFilter:
-    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`.
-
-    `zone` is that of local times, UTC when None. Raises ConfigError for an expression that is none, names a column that
-    does not exist, or compares it with a value of another type.
+    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`. `zone` is that of local
+    times, UTC when None. Raises ConfigError for an expression that is none, names a column that does not exist, or
+    compares it with a value of another type.
     """
     bound = bind(from_json(predicate), schema, zone=zone)
     return RowFilter(frozenset(bound.columns), partial(row_mask, bound))
@@ -203,9 +196,8 @@ class ReaderSpec:
 
     @cached_property
     def output(self) -> OutputColumns:
-        """The columns of the query's rows.
-
-        Computed once: for a wide table that takes longer than reading a small slice.
+        """The columns of the query's rows. Computed once: for a wide table that takes longer than reading a small
+        slice.
         """
         merged = self.merge_logs and self.config.is_merge_on_read
         rule = partition_columns(self.config, merged=merged, incremental=self.commit_times is not None)
@@ -213,9 +205,8 @@ class ReaderSpec:
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:
-        """The condition that every row must satisfy.
-
-        Raises UnsupportedError for commit times of a table whose rows do not have theirs.
+        """The condition that every row must satisfy. Raises UnsupportedError for commit times of a table whose rows do
+        not have theirs.
         """
         found = []
         if self.commit_times is not None:

@@ -51,10 +51,9 @@ class SliceMerge:
         yield from self.inserts(batch_rows)
 
     def merged(self, base: Iterable[pa.RecordBatch], *, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """Base rows in their order, merged with what the logs hold of their keys.
-
-        `base` has the schema of the log records. Keys are looked up for `group_rows` base rows per log record at once,
-        as far as memory allows: every look-up hashes the keys of all log records.
+        """Base rows in their order, merged with what the logs hold of their keys. `base` has the schema of the log
+        records. Keys are looked up for `group_rows` base rows per log record at once, as far as memory allows: every
+        look-up hashes the keys of all log records.
         """
         for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // GROUP_SHARE):
             yield from self._merger.apply(group)
@@ -118,7 +117,6 @@ def block_positions(
     blocks: Sequence[LogBlock], base: str | None, policy: MergePolicy
 ) -> tuple[RecordPositions, ...] | None:
     """The positions of each block's records in the base file of path `base`; None where these are merged by keys.
-
     Raises CorruptFileError for positions that cannot be read, naming the log file.
     """
     if base is None or not policy.by_position:

@@ -41,10 +41,8 @@ def warn_of_corrupt(block: CorruptBlock) -> None:
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Reads the slices of one query.
-
-    Rows of log records take up at most the bytes of the query's option `airflow_hudi.memory.bytes`, else
-    QUERY_MEMORY_BYTES.
+    """Reads the slices of one query. Rows of log records take up at most the bytes of the query's option
+    `airflow_hudi.memory.bytes`, else QUERY_MEMORY_BYTES.
     """
 
     storage: Storage
@@ -56,7 +54,6 @@ class SliceReader:
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
         """The columns of the rows, in Spark's types: `_hoodie_*` first (unless the table has none), then the table's.
-
         `columns` selects, else those of the spec. Raises ConfigError for a column that the table lacks.
         """
         return self.spec.output.select(self.spec.columns if columns is None else columns)
@@ -158,7 +155,6 @@ class SliceReader:
 
     def _visible(self, scan: ScanResult) -> Callable[[pa.RecordBatch], pa.Array] | None:
         """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base).
-
         Partial rows need the rows below them.
         """
         times, features = self.spec.commit_times, self.spec.config.features

@@ -38,9 +38,8 @@ log = logging.getLogger(__name__)
 
 def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool) -> int:
     """How many corrupt blocks the scan passes over, as in Hudi. Raises CorruptFileError naming the first that is no
-    torn tail, unless `allow_lost`.
-
-    Without a corrupt block nothing is read, else the timeline and the commits that may have written the file.
+    torn tail, unless `allow_lost`. Without a corrupt block nothing is read, else the timeline and the commits that may
+    have written the file.
     """
     if (scan.corrupt or scan.corrupt_removed) and not allow_lost:
         refuse_lost(scan, CompletedWrites.of(storage))
@@ -111,10 +110,8 @@ class CompletedWrites:
         return metadata
 
     def why_not_torn(self, block: CorruptBlock) -> str | None:
-        """Which commit covers bytes of the block, or why none can be ruled out; None of the torn end of a write that
-        no commit completed.
-
-        A log file is written by the instant in its name, or in layout 1 from that instant on.
+        """Which commit covers bytes of the block, or why none can be ruled out; None of the torn end of a write that no
+        commit completed. A log file is written by the instant in its name, or in layout 1 from that instant on.
         """
         since = parse_log_file(block.path.rpartition("/")[2]).instant
         try:

@@ -51,9 +51,8 @@ def parquet_style(config: WriteConfig, codec: str) -> ParquetStyle:
 
 
 class FileKeys:
-    """The record keys of a base file, as its footer tells of them: bloom filter and range.
-
-    Memory: 1 byte for each bit of the filter (5 MiB with Hudi's defaults).
+    """The record keys of a base file, as its footer tells of them: bloom filter and range. Memory: 1 byte for each bit
+    of the filter (5 MiB with Hudi's defaults).
     """
 
     def __init__(self, config: WriteConfig) -> None:
@@ -138,10 +137,9 @@ def rows_schema(schema: AvroSchema, *, path: str) -> pa.Schema:
 
 
 class BaseFileHandle:
-    """A new base file with meta columns.
-
-    Rows come without `_hoodie_file_name`, which the handle fills with the file's own name. Use it in a `with` block: an
-    error inside removes what was written. Memory: one row group of the writer, and FileKeys.
+    """A new base file with meta columns. Rows come without `_hoodie_file_name`, which the handle fills with the file's
+    own name. Use it in a `with` block: an error inside removes what was written. Memory: one row group of the writer,
+    and FileKeys.
     """
 
     def __init__(

@@ -44,10 +44,9 @@ class Buckets:
 
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str]) -> Buckets | None:
-        """Those that the writers' options name, None where they name none: no property of a table does.
-
-        Raises UnsupportedError for consistent hashing and for numbers of single partitions, ConfigError for an index
-        without a number of buckets, and for fields that are not of the record key.
+        """Those that the writers' options name, None where they name none: no property of a table does. Raises
+        UnsupportedError for consistent hashing and for numbers of single partitions, ConfigError for an index without a
+        number of buckets, and for fields that are not of the record key.
         """
         path, kind = config.path, INDEX_TYPE.read(options, path=config.path)
         if kind.upper() != "BUCKET" if kind else not NUM_BUCKETS.is_set(options):

@@ -79,10 +79,8 @@ class KeyGenerator:
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str], *, labels_one: bool | None) -> KeyGenerator:
         """The table's; `labels_one` says whether a complex key of one field has its name in it, None where no row shows
-        that.
-
-        Raises UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError for a
-        missing one.
+        that. Raises UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError
+        for a missing one.
         """
         path, settings = config.path, with_properties(config.raw, options)
         kind = _kind(config)
@@ -187,7 +185,6 @@ def escaped_path_name(text: str) -> str:
 
 def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
     """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString).
-
     Timestamps are numbers in the column's unit; SqlTimes has the other form of partition fields. Raises
     UnsupportedError naming `path` for other types, FormatError for a date outside of the years 1 to 9999, which Java
     writes with a sign.

@@ -32,9 +32,8 @@ _LENGTH = struct.Struct(">i")
 
 
 class LogCopy:
-    """The new log file. Data blocks have the schema of what is copied into them, the delete block comes last.
-
-    Use it in a `with` block: an error inside keeps the file from being published, where the storage can. Memory: twice
+    """The new log file. Data blocks have the schema of what is copied into them, the delete block comes last. Use it in
+    a `with` block: an error inside keeps the file from being published, where the storage can. Memory: twice
     BLOCK_BYTES, one piece of a block that is read, and the entries of the delete block.
     """
 
@@ -69,7 +68,6 @@ class LogCopy:
         positions: NDArray[np.int64] | None = None,
     ) -> int:
         """Copies the records of an Avro data block with these numbers, ascending; returns how many the block has.
-
         `positions` are those of all records of the block. A large block is read in pieces of about `piece_bytes`.
         Raises CorruptFileError naming the block's file.
         """

@@ -85,7 +85,6 @@ def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker) ->
 
 def list_markers(storage: Storage, instant: str) -> list[Marker]:
     """All markers of an instant, sorted: direct ones, and those that a timeline server batched into `MARKERS<n>` files.
-
     Raises FormatError for a marker that points out of the table.
     """
     folder = marker_folder(instant)
@@ -118,7 +117,6 @@ def _path(instant: str, marker: Marker) -> str:
 
 def _whole_lines(text: str) -> list[str]:
     """The lines of a `MARKERS<n>` file, each of which ends with a line feed: a partition may have any other separator.
-
     A last line that was cut announces no file yet: the timeline server answers its writer after it is written.
     """
     *lines, last = text.split("\n")

@@ -68,10 +68,9 @@ _OTHER_RULES: Final = {"EST": "America/New_York", "MST": "America/Denver"}
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How a column's times become text; formats are strftime's.
-
-    `unit` is that of numbers, a name of TimeUnit; None for texts, which the first of `inputs` that can reads. A zone is
-    None where the settings have none, and `moved` minutes are added to local time, as another zone would.
+    """How a column's times become text; formats are strftime's. `unit` is that of numbers, a name of TimeUnit; None for
+    texts, which the first of `inputs` that can reads. A zone is None where the settings have none, and `moved` minutes
+    are added to local time, as another zone would.
     """
 
     output: str
@@ -241,7 +240,6 @@ class SqlTimes:
     ) -> SqlTimes | None:
         """Those of a table with the partitions `known`, None for numbers. `fields` are its partition columns whose
         values are in the path as they are, `columns` the table's; one that is dropped from rows is not among them.
-
         Raises UnsupportedError where partitions do not show the form or have another one, ConfigError for a zone that
         does not exist.
         """
