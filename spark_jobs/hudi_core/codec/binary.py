@@ -1,8 +1,7 @@
 """A bounds-checked cursor over untrusted bytes, and the integer encodings that Hudi's formats share.
 
-Hudi's own framing (log blocks, HFile headers, bloom filters) is big-endian; Avro uses zigzag varints, protobuf plain
-varints, HBase's block index Hadoop vints. Every read past the end is a CorruptFileError that names the file: a length
-taken from a file is compared with what is left before anything is allocated.
+Hudi's own framing is big-endian; Avro uses zigzag varints, protobuf plain varints, HBase's block index Hadoop vints.
+Every read past the end is a CorruptFileError that names the file, before anything is allocated.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ _U64 = 1 << 64
 
 
 class Reader:
-    """Reads forward through `data`. `path` names the file in errors. `base` is where `data` starts in that file, for
-    messages only.
-    """
+    """Reads forward through `data`. `path` names the file in errors, `base` is where `data` starts in it."""
 
     __slots__ = ("_base", "_data", "_position", "path")
 
@@ -30,16 +27,13 @@ class Reader:
 
     @property
     def position(self) -> int:
-        """Offset of the next byte within `data`."""
         return self._position
 
     @property
     def remaining(self) -> int:
-        """How many bytes are left."""
         return len(self._data) - self._position
 
     def at_end(self) -> bool:
-        """Whether every byte was read."""
         return self._position >= len(self._data)
 
     def fail(self, message: str) -> CorruptFileError:
@@ -57,31 +51,25 @@ class Reader:
         return self._data[start : self._position]
 
     def bytes(self, count: int) -> bytes:
-        """The next `count` bytes, copied."""
         return bytes(self.view(count))
 
     def skip(self, count: int) -> None:
-        """Moves `count` bytes forward."""
         self.view(count)
 
     def u8(self) -> int:
-        """An unsigned byte."""
         return self.view(1)[0]
 
     def i8(self) -> int:
-        """A signed byte."""
         return int.from_bytes(self.view(1), "big", signed=True)
 
     def i32(self) -> int:
-        """A big-endian signed 32-bit integer."""
+        """A big-endian integer, as i64."""
         return int.from_bytes(self.view(4), "big", signed=True)
 
     def i64(self) -> int:
-        """A big-endian signed 64-bit integer."""
         return int.from_bytes(self.view(8), "big", signed=True)
 
     def utf8(self, count: int) -> str:
-        """The next `count` bytes as UTF-8 text."""
         data = self.bytes(count)
         try:
             return data.decode("utf-8")
@@ -106,9 +94,7 @@ class Reader:
         return (value >> 1) ^ -(value & 1)
 
     def hadoop_vint(self) -> int:
-        """A Hadoop variable-length long (WritableUtils.readVLong). One byte for -112..127, else a count byte and
-        big-endian bytes.
-        """
+        """A Hadoop variable-length long (WritableUtils.readVLong): a byte for -112..127, else a count and bytes."""
         first = self.i8()
         if first >= -112:
             return first
@@ -180,7 +166,6 @@ def read_delimited(source: Reader) -> Reader:
 
 
 def encode_fields(fields: Iterable[Field]) -> bytes:
-    """A message of these fields in this order."""
     out = bytearray()
     for number, value in fields:
         if isinstance(value, int):
@@ -191,5 +176,4 @@ def encode_fields(fields: Iterable[Field]) -> bytes:
 
 
 def encode_delimited(message: bytes) -> bytes:
-    """The message behind its length."""
     return encode_varint(len(message)) + message

@@ -1,9 +1,8 @@
-"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom).
+"""Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom, org.apache.hadoop.util.bloom).
 
-The parts are those of org.apache.hadoop.util.bloom and MurmurHash2. A filter is a list of bit vectors, its rows. A new
-key goes to the last row; a row takes `entries` keys, rows are added until they can hold `max_entries`, and after that
-further keys go to the rows in turn, at the cost of more false positives. Keys are hashed in columns: the part of the
-hash that no probe changes is computed once per key, and the 30 probes run over chunks that stay in the cache.
+A filter is a list of bit vectors, its rows. A new key goes to the last row; a row takes `entries` keys, rows are added
+until they can hold `max_entries`, and further keys go to the rows in turn, at the cost of more false positives. The
+part of a key's hash that no probe changes is computed once; the 30 probes run over chunks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -49,9 +48,7 @@ class BloomFilter:
     """A filter that grows by `add_batch`, or one parsed from a file, which only answers."""
 
     def __init__(self, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> None:
-        """An empty dynamic filter with `entries` keys per row at that false-positive rate. Raises ValueError for
-        impossible settings.
-        """
+        """An empty dynamic filter with `entries` keys per row. Raises ValueError for impossible settings."""
         if entries < 1 or not 0 < error_rate < 1:
             raise ValueError(
                 f"a bloom filter needs at least one entry and an error rate between 0 and 1, not {entries} and "
@@ -61,7 +58,6 @@ class BloomFilter:
         self.bits = math.ceil(entries * (-math.log(error_rate) / (math.log(2) * math.log(2))))
         self.probes = math.ceil(math.log(2) * self.bits / entries)
         self.entries = entries
-        """Keys per row."""
         self._max_entries = max_entries
         self._in_last_row = 0
         self._overflow = 0
@@ -111,7 +107,7 @@ class BloomFilter:
         return any(all(row[bit] for bit in probes) for row in self._rows)
 
     def lacking(self, keys: pa.Array) -> int:
-        """How many of the keys were not added; they are given as for add_batch."""
+        """How many of the keys were not added."""
         return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*octets(keys), slice(None)))
 
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
@@ -132,9 +128,9 @@ class BloomFilter:
         return base64.b64encode(b"".join((head, dynamic, *rows))).decode("ascii")
 
     def join(self, text: str | bytes, type_code: str, keys: int, *, path: str) -> bool:
-        """Adds the `keys` keys of the filter in a footer, and says whether that could be done: a filter of other
-        settings, or of another number of keys, is none that these keys made, and is not added. An empty filter is then
-        as if it had got these keys; another gets the rows of both, and the false positives of both. Raises as parse.
+        """Adds the `keys` keys of the filter in a footer; whether that could be done: not for a filter of other
+        settings, or of another number of keys. An empty filter is then as if it had got these keys; another gets the
+        rows of both. Raises as parse.
         """
         found = BloomFilter.parse(text, type_code, path=path)
         rows = min(max(1, -(-keys // self.entries)), max(1, -(-self._max_entries // self.entries)))
@@ -150,8 +146,8 @@ class BloomFilter:
 
     @staticmethod
     def parse(text: str | bytes, type_code: str, *, path: str) -> BloomFilter:
-        """The filter in a footer, or an HFile's `bloomFilter` block. Raises CorruptFileError naming `path`, or
-        UnsupportedError for another type code or hash.
+        """The filter in a footer, or an HFile's `bloomFilter` block. Raises CorruptFileError naming `path`,
+        UnsupportedError for another type or hash.
         """
         if type_code not in (DYNAMIC, SIMPLE):
             raise UnsupportedError(
@@ -179,9 +175,7 @@ class BloomFilter:
 
 
 def filter_in_footer(footer: Mapping[str, str]) -> tuple[str, str] | None:
-    """The type code and the text of the filter in a base file's footer; None where there is none
-    (BaseFileUtils.readBloomFilterFromMetadata).
-    """
+    """The type code and text of the filter in a footer (BaseFileUtils.readBloomFilterFromMetadata), or None."""
     text = footer.get(FOOTER, footer.get(OLD_FOOTER))
     return None if text is None else (footer.get(FOOTER_TYPE, SIMPLE), text)
 

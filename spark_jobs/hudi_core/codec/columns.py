@@ -1,5 +1,7 @@
-"""Columns by dotted name, in a schema and in a batch, in any case (model.column_names). Which of them have statistics
-says statistics_columns.
+"""Columns of Arrow schemas and batches: by dotted name in any case (model.names), their leaves, their buffers.
+
+Which columns have statistics says statistics_columns. Leaves are in the order in which a Parquet file has them: depth
+first.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from hudi_core.model.names import alike
 
 
 def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each value of a string or binary array begins and the last ends, and all values one after the other. A null
-    is as long as what its place holds, mostly nothing. The bytes are not copied.
+    """Where each value of a string or binary array begins and the last ends, and all values one after the other, not
+    copied. A null is as long as what its place holds.
     """
     _, offset_buffer, data_buffer = array.buffers()
     if not len(array) or data_buffer is None:
@@ -43,7 +45,6 @@ def with_children(array: pa.Array, kind: pa.DataType, children: Sequence[pa.Arra
 
 
 def leaf_types(kind: pa.DataType) -> list[pa.DataType]:
-    """The types of the leaf columns of a column."""
     if not pa.types.is_nested(kind):
         return [kind]
     return [leaf for number in range(kind.num_fields) for leaf in leaf_types(kind.field(number).type)]
@@ -106,7 +107,7 @@ def top_columns(names: Iterable[str]) -> frozenset[str]:
 
 
 def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
-    """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes
+    """The fields from the top-level column to the one of that dotted name. A column with dots in its name comes
     first.
     """
     whole = _field(schema, name)

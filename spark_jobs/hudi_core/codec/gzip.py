@@ -16,9 +16,7 @@ from types import ModuleType
 from hudi_core.errors import ConfigError
 
 FASTEST: ModuleType
-"""What inflates, deflates and counts CRC-32: ISA-L where it is installed, which takes a fifth to a tenth of zlib's
-time.
-"""
+"""Inflates, deflates and counts CRC-32: ISA-L where it is installed, in a fifth to a tenth of zlib's time."""
 try:
     from isal import isal_zlib as FASTEST
 except ImportError:

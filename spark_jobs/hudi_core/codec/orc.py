@@ -21,9 +21,8 @@ _UTC = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC"})
 
 
 class OrcBaseFile:
-    """An open ORC file. `file` is seekable and stays the caller's to close; `path` names it in errors. Errors:
-    CorruptFileError when it is no ORC file, is cut or does not decode; UnsupportedError for what Arrow does not read;
-    StorageError when the storage fails.
+    """An open ORC file; the caller closes `file`, `path` names it in errors: CorruptFileError when it is no ORC file,
+    is cut or does not decode; UnsupportedError for what Arrow does not read; StorageError.
     """
 
     def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
@@ -38,14 +37,12 @@ class OrcBaseFile:
 
     @property
     def num_rows(self) -> int:
-        """Rows in the file."""
         return int(self._file.nrows)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, a stripe each, with all columns or the top-level ones named.
-
-        Names that the file lacks are ignored. Timestamps come as moments in microseconds, which is what Hudi stores:
-        ORC keeps the local time of the writer's zone.
+        """The rows in file order, a stripe each, with all columns or the top-level ones named; names that the file
+        lacks are ignored. Timestamps are moments in microseconds, as Hudi's: ORC keeps the local time of the writer's
+        zone.
         """
         # At least one column is read, since a batch without columns has no rows.
         names = (
@@ -158,9 +155,8 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
 
 
 def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:
-    """The name of the writer's time zone for each stripe; empty where the writer gave none. ORC stores a timestamp as
-    the local time of its writer. Arrow gives that local time without the zone, which is in the stripes' footers (ORC
-    specification, "Stripe Footer"). Raises CorruptFileError or UnsupportedError naming `path`.
+    """The writer's time zone for each stripe, from its footer (ORC specification, "Stripe Footer"); empty where the
+    writer gave none. Raises CorruptFileError or UnsupportedError naming `path`.
     """
     most = min(tail.block, _MAX_TAIL)
     return [
@@ -177,7 +173,6 @@ def _zone(stripe_footer: bytes, path: str) -> str:
 
 
 def _numbers(message: bytes, path: str) -> dict[int, int]:
-    """The integers of a protobuf message by field number."""
     return {number: value for number, value in read_fields(Reader(message, path)) if isinstance(value, int)}
 
 
@@ -194,9 +189,7 @@ def _read(file: BinaryIO, start: int, length: int, path: str) -> bytes:
 
 
 def _plain(data: bytes, codec: int, most: int, path: str) -> bytes:
-    """A section, decompressed: chunks of a three-byte head and their bytes. The head has the length and whether the
-    chunk is compressed.
-    """
+    """A section, decompressed: chunks of a three-byte head, with the length and whether it is compressed, and bytes."""
     if codec == _NONE:
         return data
     source, parts, left = Reader(data, path), [], _MAX_TAIL

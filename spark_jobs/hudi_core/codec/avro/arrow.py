@@ -1,4 +1,4 @@
-"""Avro records of log blocks as Arrow tables: the engine's fast way in."""
+"""Avro records of log blocks as Arrow tables."""
 
 from __future__ import annotations
 
@@ -35,13 +35,9 @@ _deferral = Deferral()
 
 
 def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
-    """The Arrow schema that holds an Avro record without loss, as a base file of the table stores it.
-
-    timestamp-millis/-micros → timestamp[ms|us, UTC]; local-timestamp-* → timestamp without zone; date → date32;
-    time-millis → time32[ms]; time-micros → time64[us]; decimal → decimal128; fixed → fixed size binary; enum, uuid →
-    string; array → list<element>; map → map<string, value>; nullable as the union with null says. A default other than
-    null goes along for with_defaults. Raises UnsupportedError for unions of several types and for types that contain
-    themselves.
+    """The Arrow schema that holds an Avro record without loss, as base files store it: timestamps in UTC, or without a
+    zone where they are local; decimal128; fixed size binary; enum and uuid as string. A default other than null goes
+    along for with_defaults. Raises UnsupportedError for unions of several types and for types that contain themselves.
     """
     record = _record(schema, path)
     fields = (logical_field(child.name, child.type, path=path) for child in record.fields)
@@ -53,9 +49,8 @@ def _keeping_default(field: pa.Field, entry: dict[str, Any]) -> pa.Field:
 
 
 def with_defaults(batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema) -> pa.RecordBatch:
-    """Decoded records with the defaults of the columns that their writer's schema, of fields `names`, did not have, by
-    the rules of Avro schema resolution; `schema` is of arrow_schema. Defaults within nested columns are not looked at,
-    nor those that are none of the first type of a union, which Avro refuses.
+    """Decoded records with the defaults of the columns that their writer's schema, of fields `names`, did not have
+    (Avro schema resolution); `schema` is of arrow_schema. Not within nested columns.
     """
     for number, field in enumerate(schema):
         if field.name not in names and _FIELD in (field.metadata or {}):
@@ -81,9 +76,7 @@ def _default(column: str, type_: pa.DataType, text: bytes) -> pa.Scalar | None:
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that Spark reports for a table stored by `schema`. Timestamps are in microseconds, fixed is binary,
-    all columns are nullable. `arrow_conform` casts data to it.
-    """
+    """The schema that Spark reports for a table stored by `schema`: microseconds, binary for fixed, nullable."""
     return pa.schema([spark_field(field).with_nullable(True) for field in schema])
 
 
@@ -96,14 +89,11 @@ def decode_records(
     path: str,
     route: Route = "auto",
 ) -> pa.Table:
-    """The records of an AVRO_DATA or CDC_DATA block with the columns and types of `reader_schema`.
-
-    The data are those of `codec.log.content.avro_block_records`; `writer_schema` is the block's own. Columns match by
-    name as in `arrow_conform.conform_batch`; columns that the reader does not have are skipped. The route is polars
-    when it is installed and supports every type of the writer's schema, else fastavro; both give equal tables. `route`
-    forces one, for tests and measurements; polars is still abandoned when the bytes are broken, so that errors are
-    alike. Raises CorruptFileError when the bytes are not `count` records, UnsupportedError for a writer's schema that
-    Arrow cannot hold, FormatError when the schemas do not match; all name `path`.
+    """The records of an AVRO_DATA or CDC_DATA block (content.avro_block_records) with the columns and types of
+    `reader_schema`, matched as by conform_batch. The route is polars when it is installed and reads every type, else
+    fastavro; both give equal tables; `route` forces one, for tests and measurements. Raises CorruptFileError when the
+    bytes are not `count` records, UnsupportedError for a writer's schema that Arrow cannot hold, FormatError when the
+    schemas do not match; all name `path`.
     """
     record = _record(writer_schema, path)
     body = memoryview(block).cast("B")
@@ -145,7 +135,6 @@ def _record(schema: AvroSchema, path: str) -> AvroType:
 
 
 def _least_bytes(avro: AvroType) -> int:
-    """The fewest bytes a value of the type takes up."""
     if avro.null_at >= 0 or avro.lone_union or avro.kind == "union":
         return 1
     if avro.kind == "record":

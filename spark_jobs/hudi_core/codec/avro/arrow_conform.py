@@ -1,9 +1,6 @@
-"""Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution.
-
-Columns match by name, absent ones are null, types are widened. Two things are not in those rules. Names match in any
-case (model.names). And integers are narrowed where every value fits: a compaction that was planned before a
-column was widened, and run after it, writes the wide type; a restore to between the two keeps its files, and goes back
-to the narrow type. Hudi's reader takes them so.
+"""Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution, and two of Hudi's reader.
+Names match in any case. And integers are narrowed where every value fits: a compaction that was planned before a column
+was widened writes the wide type, and a restore to between the two goes back to the narrow one.
 """
 
 from __future__ import annotations
@@ -19,11 +16,9 @@ from hudi_core.model.names import places
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-    """The batch with exactly the columns of `schema`, in its order; columns that `schema` lacks are dropped.
-
-    An absent nullable column is null throughout. Widened: int32→int64→float→double, numbers, dates and decimals to text
-    as Java writes it, numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps
-    to a finer unit, fixed to binary, large and view forms to the plain ones; inside structs, lists and maps too.
+    """The batch with exactly the columns of `schema`, in its order; an absent nullable column is null. Widened, within
+    nested types too: int32→int64→float→double, numbers, dates and decimals to text as Java writes it, numbers and text
+    to decimals, text to dates, string↔binary, decimals to more digits, timestamps to a finer unit, fixed to binary.
     Narrowed: integers. Raises FormatError naming `path` and the column when the data cannot take the type or a
     non-nullable column is absent; CorruptFileError when a value does not fit.
     """
@@ -191,7 +186,7 @@ _PLAIN = range(-3, 7)
 
 
 def java_text(array: pa.Array) -> pa.Array:
-    """The values of an integer, floating, decimal or date array as a string array; nulls stay."""
+    """An integer, floating, decimal or date array as a string array; nulls stay."""
     if not pa.types.is_floating(array.type):
         return pc.cast(array, pa.string())
     # Once per distinct value: Arrow has the digits, but Java places point and exponent by rules of its own.
@@ -201,8 +196,8 @@ def java_text(array: pa.Array) -> pa.Array:
 
 
 def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Numbers or text as decimals of type `kind`, rounded half up by their text (BigDecimal.setScale); nulls stay.
-    Raises pyarrow.ArrowInvalid for text that is no number and for a value of too many digits.
+    """Numbers or text as decimals, rounded half up by their text (BigDecimal.setScale); nulls stay. Raises
+    pyarrow.ArrowInvalid for text that is no number and for too many digits.
     """
     encoded = (array if pa.types.is_string(array.type) else java_text(array)).dictionary_encode()
     unit, context = Decimal(1).scaleb(-kind.scale), Context(prec=kind.precision, rounding=ROUND_HALF_UP)

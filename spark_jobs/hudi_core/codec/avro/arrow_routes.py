@@ -1,10 +1,8 @@
 """Two ways from the records of a log block to physical Arrow columns: polars, and fastavro for other schemas.
 
 Both read one rewritten schema: fields and types named by position, logical types dropped, enum as int, text as bytes,
-map as an array of entries. None of this changes the bytes; it makes both routes produce the same physical arrays, also
-of text that is no UTF-8, and lets polars read maps and enums, which it cannot otherwise. The fast route depends on the
-schema alone. When polars then fails, by error or panic, the bytes are at fault, and the reference route reads them
-again to name the fault.
+map as an array of entries. So both make the same arrays, and polars reads maps and enums. Where polars fails, by error
+or panic, the bytes are at fault: the reference route reads them again to name the fault.
 """
 
 from __future__ import annotations
@@ -36,8 +34,8 @@ _BLOWUP = 64
 
 
 def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
-    """The rewritten JSON schema of a record type. With `prefix`, a fixed of four bytes precedes it, for the length
-    before each datum.
+    """The rewritten JSON schema of a record; with `prefix`, a fixed of four bytes precedes it, for the length of each
+    datum.
     """
     # Each named type gets a name of its own: the same record may occur several times in the tree.
     names = map("t{}".format, itertools.count(1))
@@ -48,9 +46,7 @@ def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
 
 
 def fast_route_allowed(avro: AvroType) -> bool:
-    """Whether polars, when installed, reads every type in the schema. polars 1.x and 2.x have no null type, and no
-    union but that of null and one type.
-    """
+    """Whether polars reads every type: 1.x and 2.x have no null type, and no union but that of null and one type."""
     if avro.lone_union:
         return False
     if avro.kind == "record":
@@ -61,29 +57,25 @@ def fast_route_allowed(avro: AvroType) -> bool:
 
 
 def fast_route_available() -> bool:
-    """Whether polars is installed."""
     return importlib.util.find_spec("polars") is not None
 
 
 class Deferral:
-    """Postpones the first import of polars until it pays. The import takes 0.2 CPU-s (0.6 without compiled bytecode),
-    in which fastavro decodes some 20,000 records. A process that reads only a few small log blocks never imports it;
-    one that reads many of them does so soon.
+    """Postpones the first import of polars (0.2 to 0.6 CPU-s) until it pays: fastavro decodes some 20,000 records
+    meanwhile.
     """
 
     def __init__(self, records: int = 20_000) -> None:
         self._left = records
 
     def pays(self, count: int) -> bool:
-        """Whether to import now, with `count` records to decode next. Threads that count at once may at worst import a
-        block too early.
-        """
+        """Whether to import now, with `count` records next. Threads that count at once may import a block too early."""
         self._left -= count
         return self._left < 0 or "polars" in sys.modules
 
 
 def fits_memory(avro: AvroType, count: int, size: int) -> bool:
-    """Whether buffers for `count` records, which polars allocates, are in proportion to a block of `size` bytes."""
+    """Whether polars' buffers for `count` records are in proportion to a block of `size` bytes."""
     return count * _row_bytes(avro) <= _FREE_BYTES + _BLOWUP * size
 
 
@@ -91,8 +83,7 @@ def read_fast(
     body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool
 ) -> list[pa.Array] | None:
     """The columns at the positions `requested`, by polars; None when it cannot read the bytes or they do not add up.
-    With `prefix`, every record has its length in front (i32, big-endian), and the lengths must lead from record to
-    record and to the end.
+    With `prefix` each record has its length in front (i32, big-endian), and these must lead to the end.
     """
     import polars
     from polars.exceptions import PanicException, PolarsError
@@ -113,9 +104,7 @@ def read_fast(
 
 
 def read_reference(body: memoryview, count: int, avro: AvroType, requested: list[int], *, path: str) -> list[pa.Array]:
-    """As read_fast of records with a length in front, by fastavro, record by record. Raises CorruptFileError naming
-    `path`, the record and its offset in the block.
-    """
+    """As read_fast with `prefix`, by fastavro. Raises CorruptFileError naming `path`, the record and its offset."""
     codec = DatumCodec(physical_schema(avro, prefix=False))
     stream = io.BytesIO(body)
     kind = pa.struct([(f"f{index}", physical_type(avro.fields[index].type)) for index in requested])
@@ -156,9 +145,7 @@ def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, p
 
 
 def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
-    """Whether each length leads to the next one and the last to the end of the block. Then polars and the block agree
-    on where records begin.
-    """
+    """Whether each length leads to the next one and the last to the end: then polars found the records."""
     heads = octets(column)[1]
     if heads.size != 4 * len(column):
         return False

@@ -1,6 +1,9 @@
-"""Avro types ↔ Arrow types: the logical ones that a table has, the physical ones that decoders produce, and back.
+"""Avro types ↔ Arrow types: the logical ones that a table has, the physical ones that decoders produce, and back
+(AvroSchemaConverter of parquet-avro, for files that have only Parquet's own schema).
 
-`avro_schema` is for files that have only Parquet's own schema (AvroSchemaConverter of parquet-avro).
+And what timestamps count that a file labels otherwise than its table's schema (HoodieSchemaRepair): releases before 1.1
+labelled milliseconds `timestamp-micros` and local timestamps plain longs where they evolved schemas. Where the table's
+schema has the right label again, the numbers of such files count what the schema says.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ def marked(field: pa.Field, stored: pa.DataType) -> pa.Field:
 
 
 def only_mark(field: pa.Field) -> pa.Field:
-    """The field without any other metadata."""
+    """The field without any other metadata than `marked` gives it."""
     bare = field.remove_metadata()
     return bare.with_metadata(_MILLIS) if counts_millis(field) else bare
 
@@ -108,7 +111,6 @@ def _named(kind: pa.DataType, name: str) -> pa.Field | None:
 
 
 def _place(names: Sequence[str], name: str) -> int:
-    """Where the name is, in any case; -1 for nowhere, or several that differ by their case."""
     if name in names:
         return names.index(name)
     found = [at for at, other in enumerate(names) if other.lower() == name.lower()]
@@ -139,9 +141,7 @@ _LOGICAL = {
 
 
 def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
-    """The Arrow type that holds the values of an Avro type without loss. Raises UnsupportedError for a union of several
-    types.
-    """
+    """The Arrow type that holds an Avro type without loss. Raises UnsupportedError for a union of several types."""
     if avro.kind == "record":
         return pa.struct([logical_field(child.name, child.type, path=path) for child in avro.fields])
     if avro.item is not None:
@@ -169,8 +169,8 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 
 
 def physical_type(avro: AvroType) -> pa.DataType:
-    """The Arrow type of the values as they are encoded. Text, fixed and decimal are bytes, enum is its number, map is a
-    list of entries. Fields are named by position (`f0`, `f1`, …), as in `arrow_routes.physical_schema`.
+    """The Arrow type of the values as they are encoded: text, fixed and decimal as bytes, enum as its number, map as a
+    list of entries, fields named by position (`f0`, …), as in arrow_routes.physical_schema.
     """
     if avro.kind == "record":
         return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
@@ -183,9 +183,7 @@ def physical_type(avro: AvroType) -> pa.DataType:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type of the column that Spark reports. Timestamps are in microseconds, fixed is binary, large lists are
-    plain ones; nested types alike.
-    """
+    """The type that Spark reports: timestamps in microseconds, fixed as binary, large lists as plain ones."""
     if pa.types.is_struct(kind):
         return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])
     if pa.types.is_map(kind):
@@ -198,7 +196,7 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 
 def spark_field(field: pa.Field) -> pa.Field:
-    """The field with its `spark_type`, marked where it counts milliseconds (time_labels)."""
+    """The field with its `spark_type`, marked where it counts milliseconds."""
     return marked(field.with_type(spark_type(field.type)), field.type)
 
 
@@ -215,8 +213,8 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
 
 
 def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
-    """An Avro record schema of the same columns. The inverse of codec.avro.arrow.arrow_schema except for names, enums
-    and fixed sizes. Raises UnsupportedError naming `path` and the column for a type that Avro has not.
+    """An Avro record schema of the same columns: the inverse of arrow_schema except for names, enums and fixed sizes.
+    Raises UnsupportedError naming `path` and the column for a type that Avro has not.
     """
     return _avro_record(("record",), list(schema), path)
 

@@ -1,8 +1,7 @@
 """Fields of many Avro data of one schema at once: NumPy moves a cursor of each datum from field to field.
 
-For schemas that the routes of codec.avro.arrow cannot take, with unions of many records. A field costs some twenty
-NumPy calls however many data there are: 0.5 µs a datum where there are thousands of them, for which one after the other
-takes 35 µs.
+For schemas with unions of many records, which the routes of codec.avro.arrow cannot take: 0.5 µs a datum and field
+where there are thousands of data, for which one after the other takes 35 µs.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ Path = tuple[str, ...]
 """
 
 PADDING: Final = 16
-"""Bytes after the last datum from which a number may be read before its end is checked. Ten of a varint, eight of a
-double.
-"""
+"""Bytes behind the last datum from which a number may be read before its end is checked."""
 _LENGTHS: Final = 32
 """Distinct lengths of texts up to which texts of one length are copied at once."""
 _VARINT_BITS: Final = 63
@@ -35,8 +32,8 @@ _SIZES: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field's values: `rows` are the data that have one, ascending; `values` are NumPy values, one for each. They are
-    int64, float32, float64 or bool; of text and bytes the positions where they begin, with their `lengths`, else None.
+    """A field's values: `rows` are the data that have one, ascending; `values` are int64, float32, float64 or bool; of
+    text and bytes the positions where they begin, with their `lengths`.
     """
 
     rows: Positions
@@ -53,7 +50,6 @@ class Encoded:
 
     @staticmethod
     def of(data: Sequence[bytes]) -> Encoded:
-        """The data one after the other; they are copied."""
         lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
         return Encoded(np.frombuffer(b"".join((*data, bytes(PADDING))), dtype=np.uint8), _running(lengths))
 
@@ -61,9 +57,7 @@ class Encoded:
         return len(self.starts) - 1
 
     def texts(self, leaf: Leaf, kind: pa.DataType) -> pa.Array:
-        """The values of a leaf of text or bytes as an array of string or binary. Raises pa.ArrowInvalid where text is
-        not UTF-8.
-        """
+        """A leaf of text or bytes as an array. Raises pa.ArrowInvalid where text is not UTF-8."""
         lengths = leaf.lengths if leaf.lengths is not None else np.zeros(0, dtype=np.int64)
         distinct = np.unique(lengths)
         if len(distinct) > _LENGTHS:
@@ -118,8 +112,8 @@ class _Broken(Exception):
 
 
 def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """The zigzag numbers at the positions `at`, and the positions after them. Ten bytes have to exist after each
-    position. Raises ValueError for a number of more than 64 bits.
+    """The zigzag numbers at the positions `at`, behind each of which ten bytes have to be, and the positions after
+    them. Raises ValueError for a number of more than 64 bits.
     """
     first = octets[at]
     after = at + 1
@@ -147,8 +141,8 @@ class ColumnWalk:
         self._requested = frozenset(requested)
 
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
-        """The leaves by path; a path that no datum has is absent. None where the data do not decode, or one of them
-        holds an array, a map, an enum or a fixed: codec.avro.datum then reads them or says what is wrong.
+        """The leaves by path; a path that no datum has is absent. None where the data do not decode, or hold an array,
+        a map, an enum or a fixed: codec.avro.datum then reads them or says what is wrong.
         """
         walk = _Walk(data, self._names, self._requested)
         try:
@@ -168,7 +162,7 @@ class _Walk:
         self.found: dict[Path, Leaf] = {}
 
     def go(self, schema: Any, path: Path, rows: Positions, at: Positions) -> Positions:
-        """The cursors of the data `rows` behind a value of a type as fastavro gives it: names are written in full."""
+        """The cursors of the data `rows` behind a value of the type."""
         if isinstance(schema, list):
             return self._union(schema, path, rows, at)
         resolved = self._resolved(schema)
@@ -180,7 +174,6 @@ class _Walk:
         return at if kind == "null" else self._value(kind, path, rows, at)
 
     def _resolved(self, schema: Any) -> dict[str, Any]:
-        """The type behind a name, or of a primitive that is written as its name."""
         return schema if isinstance(schema, dict) else self._names.get(schema) or {"type": schema}
 
     def _union(self, union: list[Any], path: Path, rows: Positions, at: Positions) -> Positions:

@@ -1,9 +1,8 @@
 """One Avro datum ↔ Python values, without schema resolution, for plans, commit metadata and metadata-table records.
 
-Values are the Avro values themselves, never converted by a logical type: a date is days, a timestamp its count, a
-decimal its unscaled bytes. So encoding what was decoded gives the same value back, and a timestamp beyond Python's year
-9999 is no error. A value of a union with several record types is `(full name, dict)`, the only form that names the
-branch; unions with one record type give the dict.
+Values are never converted by a logical type: a date is days, a decimal its unscaled bytes. So encoding gives back what
+was decoded, and a timestamp beyond Python's year 9999 is no error. A value of a union with several record types is
+`(full name, dict)`, which names the branch.
 """
 
 from __future__ import annotations
@@ -53,9 +52,8 @@ class DatumCodec:
         only: Collection[str] | None = None,
     ) -> None:
         """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own. With `only`
-        decoded records have these fields alone, which use no types that others define: those are passed over, which
-        takes half the time, and where the last of them is cut, that may not show. Raises FormatError naming `path` when
-        it is not a valid schema, or one of unbounded data.
+        decoded records have these fields alone, which use no types of the others: those are passed over, in half the
+        time. Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data.
         """
         self.schema = schema
         try:
@@ -85,9 +83,7 @@ class DatumCodec:
             ) from error
 
     def encode(self, value: Any) -> bytes:
-        """The datum of `value`; an absent field takes its default. Raises FormatError when the value does not fit the
-        schema.
-        """
+        """The datum; an absent field takes its default. Raises FormatError when the value does not fit the schema."""
         out = io.BytesIO()
         self.write(out, value)
         return out.getvalue()
@@ -107,7 +103,7 @@ _lock = threading.Lock()
 
 def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = frozenset()) -> DatumCodec:
     """The codec of a schema object, cached by identity: do not change a schema after its first use here. The fields
-    `without` of a record are not decoded. Raises FormatError naming `path`.
+    `without` are not decoded. Raises FormatError naming `path`.
     """
     key = id(schema), without
     with _lock:
@@ -121,7 +117,7 @@ def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = 
 
 
 def _others(schema: Any, names: frozenset[str]) -> list[str] | None:
-    """The names of the fields of a record schema besides `names`; None where it has none of these."""
+    """The fields of a record schema besides `names`; None where it has none of these."""
     if not names or not isinstance(schema, dict):
         return None
     fields = [entry["name"] for entry in schema.get("fields", ())]
@@ -129,7 +125,6 @@ def _others(schema: Any, names: frozenset[str]) -> list[str] | None:
 
 
 def _fields_of(schema: Any, names: Collection[str]) -> Any:
-    """The record schema with these fields alone."""
     return {**schema, "fields": [entry for entry in schema["fields"] if entry["name"] in names]}
 
 

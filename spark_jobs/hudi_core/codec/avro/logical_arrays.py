@@ -1,6 +1,8 @@
-"""Physical Arrow arrays → the logical types of an Avro schema, for both decoding routes.
+"""Physical Arrow arrays → the logical types of an Avro schema, for both decoding routes, column by column.
 
-It never iterates over rows.
+And the columns of Hudi 1.2's type VECTOR: numbers of one kind, so many in each value, stored as a fixed of their bytes,
+the lowest first (HoodieSchema.VectorLogicalType, VectorConversionUtils). Data files and log blocks keep the bytes;
+queries give a list, as Hudi's do.
 """
 
 from __future__ import annotations
@@ -23,10 +25,9 @@ _MAX_DECIMAL_BYTES = 64
 
 
 def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | None = None) -> pa.Array:
-    """The array with the type that `arrow_types.logical_type` gives for `avro`. Takes what `physical_type` describes,
-    with large or small offsets. `alive` says which rows count: below a null struct, decoders leave values of their own
-    making, such as a decimal of no bytes. Raises CorruptFileError naming `path` for an enum number without symbol and
-    for a decimal that its precision cannot hold.
+    """What `physical_type` describes as `logical_type` of `avro`. `alive` says which rows count: below a null struct
+    decoders leave values of their own making. Raises CorruptFileError naming `path` for an enum number without symbol
+    and for a decimal that its precision cannot hold.
     """
     array = unsliced(array)
     if avro.kind == "record":
@@ -128,7 +129,7 @@ class Vector:
 
     @property
     def size(self) -> int:
-        """Of a value, in bytes."""
+        """Bytes of a value."""
         return self.dimension * int(self.number.bit_width) // 8
 
     @property
@@ -137,9 +138,7 @@ class Vector:
         return pa.list_(pa.field("element", self.number, nullable=False))
 
     def lists(self, array: pa.Array, name: str, *, path: str) -> pa.Array:
-        """Stored bytes (binary) as lists. Raises CorruptFileError naming `path` and the column for a value of another
-        size.
-        """
+        """Stored bytes as lists. Raises CorruptFileError naming `path` and the column for a value of another size."""
         values = array.drop_null()
         if not pc.all(pc.equal(pc.binary_length(values), self.size), min_count=0).as_py():
             raise CorruptFileError(f"column {name!r} has a vector that is not of {self.size} bytes", path=path)

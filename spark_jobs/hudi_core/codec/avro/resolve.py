@@ -1,8 +1,4 @@
-"""An Avro schema as a tree of types, with names resolved and unions with null as a flag.
-
-Logical types are kept only where they are valid. The Arrow side uses the tree. It holds no named references, so a type
-that contains itself has no tree and is refused.
-"""
+"""An Avro schema as a tree of types, with names resolved and unions with null as a flag; for the Arrow side."""
 
 from __future__ import annotations
 
@@ -34,18 +30,15 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,1024}")
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """A field of a record."""
-
     name: str
     type: AvroType
 
 
 @dataclass(frozen=True, slots=True)
 class AvroType:
-    """One type. `kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number
-    of null in a union of null and one other type, else -1; `lone_union` marks a union of one branch, which writes a
-    branch number and is never null. A union of several types that are not null has kind `union` and its branches in
-    `branches`.
+    """`kind` is a primitive's name, or record, enum, array, map, fixed, union. `null_at` is the branch number of null
+    in a union of null and one other type, else -1; `lone_union` marks a union of one branch, which writes a branch
+    number. A union of several types that are not null has kind `union` and its `branches`.
     """
 
     kind: str
@@ -62,11 +55,9 @@ class AvroType:
 
     @property
     def nullable(self) -> bool:
-        """Whether a value may be null."""
         return self.null_at >= 0 or self.kind == "null" or any(branch.kind == "null" for branch in self.branches)
 
     def describe(self) -> str:
-        """The type in a few words, for messages."""
         if self.logical == "decimal":
             return f"decimal({self.precision},{self.scale})"
         if self.kind == "fixed":
@@ -75,8 +66,8 @@ class AvroType:
 
 
 def resolve(schema: Any, *, path: str) -> AvroType:
-    """The tree of a schema given as JSON. Raises CorruptFileError when it is not an Avro schema and UnsupportedError
-    when it refers to itself, nests deeper than MAX_DEPTH or has two fields that differ in case alone; both name `path`.
+    """The tree of a schema given as JSON. Raises CorruptFileError when it is not an Avro schema, UnsupportedError when
+    it contains itself, nests deeper than MAX_DEPTH or has two fields that differ in case alone; both name `path`.
     """
     return _Resolver(path).type_of(schema, "", 0)
 

@@ -1,7 +1,8 @@
-"""Avro schemas as JSON: parsing and the `_hoodie_*` fields.
+"""Avro schemas as JSON: parsing, bounds on what they make decoders nest, build and allocate, the `_hoodie_*` fields.
 
-A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: its text is bounded
-here, what it may make decoders allocate in bounds.py, before anything is built from it.
+A schema comes from a file of the table and is untrusted. Of a few kilobytes it can name a record within itself, double
+its fields at each level, or make thousands of nulls of a byte, at which decoders in C overflow their stack or fill the
+memory. The limits are far above what Hudi writes: a table of 10,000 columns has some 30,000 types.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ MAX_SCHEMA_BYTES = 16 << 20
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:
-    """The schema in `text` as a JSON object; raises CorruptFileError naming `path`, and as bounds.check_bounds. A
-    schema that is a union or a primitive at the top is refused: Hudi's records and plans are records.
-    """
+    """The schema in `text`, that of a record; raises CorruptFileError naming `path`, and as check_bounds."""
     if len(text) > MAX_SCHEMA_BYTES:
         raise CorruptFileError(
             f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed", path=path
@@ -57,7 +56,6 @@ def _check_surrogates(schema: Any, path: str) -> None:
 
 
 def field_names(schema: AvroSchema) -> list[str]:
-    """The names of a record's fields, in order."""
     return [field["name"] for field in schema["fields"]]
 
 
@@ -67,9 +65,8 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """The record schema with the five `_hoodie_*` fields first, each a nullable string. As
-    HoodieAvroUtils.addMetadataFields. With `operation`, `_hoodie_operation` follows them. Fields that the schema
-    already has are moved to the front, not doubled.
+    """The record schema with the `_hoodie_*` fields first, each a nullable string (HoodieAvroUtils.addMetadataFields).
+    With `operation`, `_hoodie_operation` follows them. Those that the schema already has are moved.
     """
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]
@@ -82,7 +79,6 @@ def without_meta_fields(schema: AvroSchema) -> AvroSchema:
 
 
 def without_fields(schema: AvroSchema, names: Collection[str]) -> AvroSchema:
-    """The record schema without the fields of these names."""
     return {**schema, "fields": [entry for entry in schema["fields"] if entry["name"] not in names]}
 
 
@@ -92,12 +88,10 @@ MAX_TYPES = 100_000
 """Types of a schema, with named types written out."""
 VALUES_PER_BYTE = 4
 """Values that a byte of a datum, and of each item of an array or a map, may become: nulls and empty records take no
-bytes, nor do records of one field beside that field.
+bytes, nor do records of one field beside it.
 """
 VALUES_PER_BYTE_OF_A_CONTAINER = 2
-"""As VALUES_PER_BYTE, of plans and commit metadata, which are decoded as a whole. A record of a table may be any; the
-items of Hudi's own have at most 1.5.
-"""
+"""As VALUES_PER_BYTE, of plans and commit metadata, which are decoded as a whole; Hudi's own have at most 1.5."""
 FREE_VALUES = 16
 """Values beyond that which one datum may become. An item has none: there may be as many items as bytes."""
 
@@ -106,8 +100,8 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A type, with named types written out: its levels and types, the least bytes of a datum, and how many more values
-    than allowed for each of its bytes a datum may become.
+    """A type's levels and types, the least bytes of a datum, and how many more values than allowed for each of its
+    bytes a datum may become.
     """
 
     depth: int
@@ -126,10 +120,9 @@ def check_bounds(
     names: Mapping[str, Any] | None = None,
     values_per_byte: int = VALUES_PER_BYTE,
 ) -> None:
-    """Checks a schema as JSON, of a record's or any other type; `names` are types that were checked before. Raises
-    UnsupportedError for a type that contains itself, and for more levels or types than allowed; FormatError for data
-    whose bytes do not bound what decoding them allocates; both name `path`. What is no schema at all is left to the
-    decoder.
+    """Checks a schema as JSON; `names` are types that were checked before. Raises UnsupportedError for a type that
+    contains itself, and for more levels or types than allowed; FormatError for data whose bytes do not bound what
+    decoding them allocates; both name `path`. What is no schema is left to the decoder.
     """
     root = _Bounds(path, names or {}, values_per_byte).shape(schema, "", 0)
     if root.excess > FREE_VALUES:

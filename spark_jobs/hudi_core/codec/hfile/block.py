@@ -1,7 +1,9 @@
-"""HFile blocks: the 33-byte header, compression, and the checksum words after the data (HFileBlock of HBase).
+"""HFile blocks (HFileBlock of HBase), the index over them, and the keys of their cells (KeyValue).
 
-On disk a block is `header | data | checksums`: the header's first size counts data and checksums, its last one header
-and data, and there is one 4-byte checksum for every 16 KiB of header and data, also where the checksum type is NULL.
+A block is `header | data | checksums`: the header's first size counts data and checksums, its last one header and data;
+a 4-byte checksum is for every 16 KiB of header and data, also where the type is NULL. A cell is `i32 key length | i32
+value length | key | value | mvcc vlong`, its key `i16 row length | row | u8 family length 0 | i64 timestamp max | u8
+type Put`; the row is the record key in UTF-8.
 """
 
 from __future__ import annotations
@@ -24,9 +26,7 @@ _LEVEL, _FAST_LEVEL = 6, 1
 
 
 def inflate(member: bytes | memoryview, size: int) -> bytes:
-    """The `size` bytes of a gzip member, of which at most one more is ever made. Raises ValueError with the reason,
-    without a full stop.
-    """
+    """The `size` bytes of a gzip member, of which at most one more is ever made. Raises ValueError with the reason."""
     inflater = FASTEST.decompressobj(GZIP_WINDOW)
     try:
         data: bytes = inflater.decompress(member, size + 1)
@@ -49,8 +49,6 @@ _GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
 
 
 class Magic(Enum):
-    """What a block holds."""
-
     DATA = b"DATABLK*"
     ROOT_INDEX = b"IDXROOT2"
     LEAF_INDEX = b"IDXLEAF2"
@@ -72,9 +70,7 @@ class Codec(Enum):
 
     @staticmethod
     def of(number: int, path: str) -> Codec:
-        """The codec of that number. Raises CorruptFileError for an unknown one and UnsupportedError for one that Hudi
-        does not write.
-        """
+        """Raises CorruptFileError for an unknown number, UnsupportedError for a codec that Hudi does not write."""
         try:
             codec = Codec(number)
         except ValueError as error:
@@ -89,9 +85,9 @@ class Codec(Enum):
 
 
 def read_block(source: Reader, codec: Codec, *expected: Magic, limits: SizeLimits = NO_OPTIONS) -> bytes:
-    """The data, uncompressed, of the block at the cursor; verifies its checksums and leaves the cursor behind it.
-    Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum;
-    SizeLimitError, before it is decompressed, when it claims more bytes than allowed.
+    """The data, uncompressed, of the block at the cursor, which is left behind it. Raises CorruptFileError when the
+    block is cut, of another kind than `expected`, or fails a checksum; SizeLimitError, before it is decompressed, when
+    it claims more bytes than allowed.
     """
     head = source.view(HEADER_SIZE)
     raw_magic, disk_size, data_size, _, checksum_type, per_checksum, data_end = _HEADER.unpack(head)
@@ -144,8 +140,8 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int,
 
 
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
-    """A whole block with CRC32C checksums; `codec` is GZ or NONE, the two that every Hudi reader knows.
-    `previous_offset` is where the previous block of this type starts, -1 for the first.
+    """A whole block with CRC32C checksums; `codec` is GZ or NONE, which every Hudi reader knows. `previous_offset` is
+    where the previous block of this type starts, -1 for the first.
     """
     compressed = data if codec is Codec.NONE else _gzip(data)
     data_end = HEADER_SIZE + len(compressed)
@@ -165,8 +161,8 @@ def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) 
 
 
 def _gzip(data: bytes) -> bytes:
-    """One gzip member with no time and an unknown operating system in its header, as HBase writes it. So equal data
-    gives equal bytes; by zlib those that Java's gives.
+    """A gzip member with no time and an unknown system in its header, as HBase's, so that equal data gives equal
+    bytes.
     """
     deflater = FASTEST.compressobj(_LEVEL if FASTEST is zlib else _FAST_LEVEL, zlib.DEFLATED, -15)
     return b"".join(
@@ -185,9 +181,7 @@ _ENTRY = struct.Struct(">qi")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block: its key, its offset and its size on disk in bytes. The key is a cell key in a data index, the block's
-    name in the meta index.
-    """
+    """A block's cell key, in the meta index its name, its offset and its size on disk in bytes."""
 
     key: bytes
     offset: int
@@ -197,9 +191,8 @@ class IndexEntry:
 def decode_root_index(
     data: bytes, count: int, path: str, *, most: int | None = None, has_mid_key: bool = False
 ) -> list[IndexEntry]:
-    """The `count` entries of a root or meta index, of blocks that are `most` at the most. A root with deeper levels
-    below it has a mid key after them, which is ignored. The count comes from the trailer, which no checksum covers:
-    entries and count must use the index up.
+    """The `count` entries of a root or meta index, of blocks that are `most` at the most. A root with deeper levels has
+    a mid key behind them. No checksum covers the trailer's count: entries and count must use the index up.
     """
     source = Reader(data, path)
     if not 0 <= count <= _most_entries(data, _MIN_ENTRY, most):
@@ -211,9 +204,7 @@ def decode_root_index(
 
 
 def decode_inner_index(data: bytes, path: str, *, most: int | None = None) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries.
-    They are of blocks that are `most` at the most.
-    """
+    """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries."""
     source = Reader(data, path)
     count = source.i32()
     if not 0 <= count <= _most_entries(data, _MIN_ENTRY + 3, most):
@@ -238,7 +229,6 @@ def _entry(source: Reader, key_size: int | None = None) -> IndexEntry:
 
 
 def encode_root_index(entries: list[IndexEntry]) -> bytes:
-    """The content of a root or meta index block."""
     return b"".join(
         _ENTRY.pack(entry.offset, entry.disk_size) + encode_hadoop_vint(len(entry.key)) + entry.key for entry in entries
     )
@@ -261,9 +251,7 @@ def cell_key(row: bytes) -> bytes:
 
 
 def row_of_key(key: bytes, source: Reader) -> bytes:
-    """The row of a cell key, or of the native writer's short form that ends after the row. `source` names the file in
-    errors.
-    """
+    """The row of a cell key, or of the native writer's short form that ends after the row."""
     length = int.from_bytes(key[:2], "big")
     if len(key) < 2 or length > MAX_ROW or len(key) < 2 + length:
         raise source.fail(f"HFile key of {len(key)} bytes claims a row of {length}")
@@ -271,15 +259,13 @@ def row_of_key(key: bytes, source: Reader) -> bytes:
 
 
 def encode_cell(row: bytes, value: bytes) -> bytes:
-    """One cell."""
     key = cell_key(row)
     return b"".join((struct.pack(">ii", len(key), len(value)), key, value, _NO_MVCC))
 
 
 def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Where each cell of a decompressed data block has its row and its value: start and end of both. Raises
-    CorruptFileError. One Python step per cell; codec.hfile.cells needs none where the cells have the form that Hudi
-    writes.
+    """Start and end of the row and of the value of each cell of a data block, one Python step per cell. Raises
+    CorruptFileError.
     """
     source = Reader(data, path)
     size = len(data)

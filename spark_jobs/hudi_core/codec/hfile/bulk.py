@@ -1,8 +1,4 @@
-"""Adds many cells to an HFile at once, from Arrow columns or as they are in another HFile.
-
-From columns it takes 0.2 µs a cell before compression, where one after the other takes 1.1 µs. The merge of a record
-index of 300,000 keys with 3,000 in its logs takes 2.5 s by copying runs of cells, and 4.1 s cell by cell.
-"""
+"""Adds many cells to an HFile at once, from Arrow columns (0.2 µs a cell) or as they are in another HFile."""
 
 from __future__ import annotations
 
@@ -30,8 +26,8 @@ _NOTHING = pa.scalar(b"", pa.binary())
 
 
 def add_cells(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
-    """Adds the cells of two binary arrays without nulls, keys sorted by bytes. Blocks are those that HFileWriter.add
-    would make. Raises ValueError for keys out of order or longer than 32767 bytes.
+    """Adds the cells of two binary arrays without nulls, in blocks as HFileWriter.add would. Raises ValueError for keys
+    out of order or longer than 32767 bytes.
     """
     for start in range(0, len(keys), _ROWS):
         _add(writer, keys.slice(start, _ROWS), values.slice(start, _ROWS))
@@ -115,8 +111,8 @@ class CopiedBlock:
     """A block whose cells are copied. What decides whether a cell may be is looked at once, for all of them."""
 
     def __init__(self, block: CellBlock, prefix: bytes) -> None:
-        """Copies cells of `block`, whose rows are ascending. Those are copied that have the form that HFileWriter
-        gives, and a value with the prefix.
+        """Copies those cells of `block`, whose rows are ascending, that have HFileWriter's form and a value with the
+        prefix.
         """
         self.block = block
         begins, ends = block.rows - _HEAD.itemsize, block.value_ends + 1
@@ -125,8 +121,8 @@ class CopiedBlock:
         self._gaps = _running(np.concatenate((np.zeros(1, dtype=bool), begins[1:] != ends[:-1])))
 
     def copy(self, writer: HFileWriter, start: int, end: int) -> bool:
-        """Adds the cells from `start` to `end`; False, with nothing added, where one of them cannot be copied. Blocks
-        are those that HFileWriter.add would make. Raises ValueError when the first row sorts before the last one added.
+        """Adds the cells from `start` to `end`, in blocks as HFileWriter.add would; False, with nothing added, where
+        one of them cannot be copied. Raises ValueError when the first row sorts before the last one added.
         """
         if start >= end or self._others[end] != self._others[start] or self._gaps[end] != self._gaps[start + 1]:
             return False
@@ -146,14 +142,11 @@ class CopiedBlock:
 
 
 def _running(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The sums of the numbers before each place, and of all at the end."""
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(numbers, dtype=np.int64)))
 
 
 def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:
-    """Of each cell, whether it may be copied. Its key is as HBase makes it, its mvcc number is zero, and its value
-    begins with `prefix`.
-    """
+    """Of each cell, whether its key is as HBase makes it, its mvcc number zero, and its value begins with `prefix`."""
     octets = np.frombuffer(block.data, dtype=np.uint8)
     last = len(octets) - 1
     whole = (block.value_ends - block.values >= len(prefix)) & (block.value_ends <= last)

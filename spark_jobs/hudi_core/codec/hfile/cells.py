@@ -32,7 +32,7 @@ _MAX_MATRIX = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class CellBlock:
-    """The cells of one block in file order. Cell i has the row `data[rows[i]:row_ends[i]]` and the value
+    """The cells of one block: cell i has the row `data[rows[i]:row_ends[i]]` and the value
     `data[values[i]:value_ends[i]]`.
     """
 
@@ -50,13 +50,10 @@ class CellBlock:
         return self.data[self.rows[index] : self.row_ends[index]]
 
     def value(self, index: int) -> bytes:
-        """The value."""
         return self.data[self.values[index] : self.value_ends[index]]
 
     def first_at(self, key: bytes, start: int = 0) -> int:
-        """The position of the first cell from `start` on whose row is `key` or greater. The number of cells when there
-        is none.
-        """
+        """The position of the first cell from `start` on whose row is `key` or greater, else the number of cells."""
         return bisect_left(range(len(self)), key, lo=start, key=self.row)
 
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
@@ -82,8 +79,8 @@ class CellBlock:
                 position += 1
 
     def _by_words(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]] | None:
-        """Searches the eight bytes after the common prefix of all rows. None where these do not distinguish rows.
-        Numbers are searched three times as fast as strings, and eight bytes of each row are gathered instead of all.
+        """Searches the eight bytes behind the common prefix of all rows: three times as fast as strings. None where
+        these do not distinguish rows.
         """
         count = len(self)
         if not count:
@@ -109,8 +106,8 @@ class CellBlock:
     def _equal(
         self, keys: Sequence[bytes], hits: _Offsets, cells: _Offsets, tied: NDArray[np.bool_]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """The cells whose rows are the keys, in order, of the `cells` that may hold the keys at `hits`. `tied` says of
-        each cell whether the next one may hold the same key.
+        """Those of the `cells` that may hold the keys at `hits` that do; `tied`: the next cell may hold the same
+        key.
         """
         data = self.data
         bounds = (self.rows[cells], self.row_ends[cells], self.values[cells], self.value_ends[cells], tied[cells])
@@ -146,7 +143,7 @@ class CellBlock:
         return ((keys[index], self.data[value:end]) for index, value, end in bounds)
 
     def matrix(self) -> NDArray[Any] | None:
-        """The rows as fixed-width strings. None where padding could make rows equal, or would take too much memory."""
+        """The rows as fixed-width strings; None where padding could make rows equal, or would take too much memory."""
         lengths = self.row_ends - self.rows
         width = int(lengths.max(initial=0))
         octets = np.frombuffer(self.data, dtype=np.uint8)
@@ -178,10 +175,11 @@ def decode_cells(data: bytes, path: str, *, with_mvcc: bool) -> CellBlock:
 
 
 def _by_tails(data: bytes) -> CellBlock | None:
-    """The cells found all at once, or None where the loop has to find them. Every cell key that Hudi writes ends with
-    the same ten bytes. They are found by one search of the block, the row lengths before them by trying each length on
-    all cells at once; then all cells are proven to follow each other from the block's first byte to its last. Bytes
-    that only look like a key's end break that proof, and None is returned.
+    """The cells found all at once, or None where the loop has to find them.
+
+    Every cell key that Hudi writes ends with the same ten bytes: these are searched for, and the row lengths before
+    them tried on all cells at once; then all cells are proven to follow each other from the block's first byte to its
+    last. Bytes that only look like a key's end break that proof.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     tails = _tails(octets)
@@ -250,9 +248,7 @@ def _around(first: int) -> Iterator[int]:
 
 
 def _words(octets: _Octets, kind: str) -> NDArray[Any]:
-    """The number that starts at each byte, as a view. Many of them are gathered three times as fast as their bytes one
-    by one.
-    """
+    """The number that starts at each byte, as a view: gathered three times as fast as its bytes."""
     dtype = np.dtype(kind)
     words: NDArray[Any] = np.ndarray((len(octets) - dtype.itemsize + 1,), dtype, octets, strides=(1,))
     return words

@@ -29,12 +29,10 @@ _SCHEMA = "schema"
 
 
 class HFileReader:
-    """One HFile. Nothing is read before it is needed.
-
-    A lookup costs three ranges: the trailer and the load-on-open section, once, and one data block (one more per index
-    level where HBase wrote several levels, which it does above 128 KiB of index). The last data block is kept, so
-    lookups in key order read each block once. Every method raises CorruptFileError for a damaged file,
-    UnsupportedError for features Hudi never uses, and SizeLimitError for a block that claims more bytes than allowed.
+    """One HFile, of which nothing is read before it is needed. A lookup costs three ranges: trailer and load-on-open
+    section, once, and a data block (one more per index level; HBase writes several above 128 KiB of index). The last
+    data block is kept. Methods raise CorruptFileError for a damaged file, UnsupportedError for features that Hudi never
+    uses, SizeLimitError for a block that claims more bytes than allowed.
     """
 
     def __init__(self, read_range: ReadRange, size: int, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
@@ -53,13 +51,12 @@ class HFileReader:
 
     @staticmethod
     def of_bytes(data: bytes | memoryview, path: str, limits: SizeLimits = NO_OPTIONS) -> HFileReader:
-        """A reader over an HFile in memory, as in the content of a log block."""
+        """Over an HFile in memory, as in the content of a log block."""
         view = memoryview(data)
         return HFileReader(lambda offset, length: bytes(view[offset : offset + length]), len(view), path, limits)
 
     @property
     def trailer(self) -> Trailer:
-        """The trailer."""
         if self._trailer is None:
             if self._size < TRAILER_SIZE:
                 raise CorruptFileError(f"HFile of {self._size} bytes is smaller than its trailer", path=self._path)
@@ -69,7 +66,6 @@ class HFileReader:
 
     @property
     def file_info(self) -> dict[str, bytes]:
-        """The file info entries by name."""
         self._open()
         return self._file_info
 
@@ -80,9 +76,8 @@ class HFileReader:
 
     def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
         """The (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct. Each data
-        block that may hold a requested key is read once. With `unique`, as in a base HFile, of a repeated key one of
-        the values is returned. Without `unique`, every cell of a repeated key is returned, as in the HFile of a log
-        block, at the cost of one more block where a key starts a block.
+        block is read once. With `unique`, as in a base HFile, of a repeated key one value is returned; without, as in
+        the HFile of a log block, every one, at the cost of one more block where a key starts a block.
         """
         position = 0
         while position < len(keys):
@@ -107,9 +102,7 @@ class HFileReader:
             position = max(end, position + 1)
 
     def prefix_items(self, prefixes: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order, each once. Keys may
-        repeat.
-        """
+        """Every (key, value) pair whose key starts with one of the sorted `prefixes`, in order; keys may repeat."""
         covered: bytes | None = None
         for prefix in prefixes:
             if covered is not None and prefix.startswith(covered):
@@ -132,7 +125,6 @@ class HFileReader:
             yield from cells.items()
 
     def blocks(self) -> Iterator[CellBlock]:
-        """The cells of every data block, in the file's order."""
         count = 0
         for entry in self._blocks_from(None, unique=False):
             cells = self._cells(entry)
@@ -178,9 +170,9 @@ class HFileReader:
             raise UnsupportedError(f"HFile data block encoding {encoding!r} is not supported", path=self._path)
 
     def _blocks_from(self, key: bytes | None, *, unique: bool) -> Iterator[IndexEntry]:
-        """The data blocks in order from the one on that may hold `key` (None: from the first). With `unique`, none when
-        `key` is less than every key, and a block that starts with `key` is the first; without, the block before it is,
-        which may end with the same key.
+        """The data blocks from the one on that may hold `key` (None: the first). With `unique`, none when `key` is less
+        than every key, and a block that starts with `key` is the first; without, the block before it, which may end
+        with it.
         """
         self._open()
         last = -1
@@ -223,15 +215,14 @@ class HFileReader:
         return self._inner[entry.offset]
 
     def _entries_left(self, block: bytes) -> int:
-        """How many entries a block of the index may have: each entry of all its levels is of a block of the file.
-        Raises SizeLimitError where the index is larger than a block may be, its inner blocks decompressed.
+        """How many entries a block of the index may have: each is of a block of the file. Raises SizeLimitError where
+        the index is larger than a block may be, its inner blocks decompressed.
         """
         self._index_bytes += len(block)
         self._limits.check(Limit.HFILE_BLOCK, self._index_bytes, self._path, what="the index of the HFile")
         return self.trailer.load_on_open_offset // HEADER_SIZE - self._index_entries
 
     def _cells(self, entry: IndexEntry) -> CellBlock:
-        """The cells of a data block; the last one is kept."""
         if self._last_block is None or self._last_block[0] != entry:
             with_mvcc = int.from_bytes(self._file_info.get("KEY_VALUE_VERSION", b""), "big") == 1
             self._last_block = entry, decode_cells(self._block(entry, Magic.DATA), self._path, with_mvcc=with_mvcc)

@@ -26,8 +26,8 @@ _MAX_FIELDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Where an HFile's parts are. Offsets and sizes are bytes from the start of the file; the codec holds for every
-    block. The numbers are in the order of FileTrailerProto's fields 1 to 10.
+    """Offsets and sizes are bytes from the start of the file, in the order of FileTrailerProto's fields 1 to 10; the
+    codec holds for every block.
     """
 
     codec: Codec
@@ -44,8 +44,8 @@ class Trailer:
 
 
 def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
-    """Parses the last 4096 bytes of a file of `size` bytes. Raises CorruptFileError, or UnsupportedError for another
-    version or codec.
+    """Parses the last 4096 bytes of a file of `size`. Raises CorruptFileError, UnsupportedError for another version or
+    codec.
     """
     if len(data) != TRAILER_SIZE:
         raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)
@@ -82,7 +82,6 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
 
 
 def encode_trailer(trailer: Trailer) -> bytes:
-    """The 4096 bytes."""
     codec, *numbers = astuple(trailer)
     texts = (_COMPARATOR_FIELD, COMPARATOR.encode("ascii")), (_CODEC_FIELD, codec.value)
     message = encode_fields((*enumerate(numbers, 1), *texts))

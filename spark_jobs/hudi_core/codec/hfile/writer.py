@@ -1,7 +1,4 @@
-"""Writes HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open.
-
-As HFileWriterImpl of HBase.
-"""
+"""Writes HFiles of version 3 that HBase (Hudi 0.15) and Hudi's native reader (1.x) open (HFileWriterImpl of HBase)."""
 
 from __future__ import annotations
 
@@ -24,9 +21,7 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_inf
 DEFAULT_BLOCK_SIZE = 1 << 20
 """Hudi's block size of log blocks and its default of base files, bytes before compression."""
 LARGE_CELL = 64 << 10
-"""Bytes from which on a cell has a block of its own. A lookup of another key need not inflate it, nor a lookup of it
-its neighbours.
-"""
+"""Bytes from which on a cell has a block of its own: a lookup of another key need not inflate it."""
 _CELL_OVERHEAD = 9
 """Bytes of a cell beside its key and its value."""
 
@@ -47,9 +42,8 @@ def write_hfile(
 
 
 class HFileWriter:
-    """Writes an HFile into `out`, which it does not close, block by block. Memory: one block, and the index. The index
-    has one level; checksums are CRC32C. Keys must be sorted by their bytes; equal keys may follow each other and stay
-    in one block. `codec` is GZ or NONE.
+    """Writes an HFile into `out`, which it does not close, block by block. Memory: one block, and the index of one
+    level. Keys must be sorted by their bytes; equal ones stay in one block. `codec` is GZ or NONE.
     """
 
     def __init__(self, out: BinaryIO, *, codec: Codec = Codec.GZ, block_size: int = DEFAULT_BLOCK_SIZE) -> None:
@@ -71,7 +65,6 @@ class HFileWriter:
 
     @property
     def count(self) -> int:
-        """How many cells were added."""
         return self._count
 
     @property
@@ -93,8 +86,8 @@ class HFileWriter:
         return self._is_large or self._cells_size >= self._block_size
 
     def add_encoded(self, cells: bytes | memoryview, count: int, first: bytes, last: bytes, value_bytes: int) -> None:
-        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last` (codec.hfile.bulk). Errors
-        are those of `add`. A cell of LARGE_CELL bytes comes alone.
+        """Adds `count` encoded and sorted cells to one block, from row `first` to row `last`. Errors are those of
+        `add`. A cell of LARGE_CELL bytes comes alone.
         """
         before = self._last_row
         if before is not None and first < before:
@@ -134,8 +127,8 @@ class HFileWriter:
         self._offset += len(data)
 
     def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> None:
-        """Writes what follows the data blocks; nothing may be added afterwards. `extra_info` is added to the file info,
-        `meta_blocks` (such as `bloomFilter`) become meta blocks.
+        """Writes what follows the data blocks. `extra_info` is added to the file info, `meta_blocks` become meta
+        blocks.
         """
         self._flush()
         meta_index = [
@@ -163,9 +156,7 @@ class HFileWriter:
         self._write(encode_trailer(trailer))
 
     def _file_info(self, schema: str) -> dict[str, bytes]:
-        """The file info that HBase's reader needs. It fails without the averages, and reads the mvcc byte of each cell
-        only at key-value version 1.
-        """
+        """HBase's reader fails without the averages, and reads the mvcc byte of cells only at key-value version 1."""
         count = max(self._count, 1)
         info = {
             "schema": schema.encode("utf-8"),

@@ -43,9 +43,8 @@ ROLLBACK_COMMAND = "0"
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """A block's frame. All offsets and lengths are bytes within the file; the content is not read yet. `offset` is
-    where the magic starts, `length` the size of the whole block, `content_offset` and `content_length` are the range to
-    read.
+    """A block's frame; its content is not read yet. Offsets and lengths are bytes within the file: `offset` is where
+    the magic starts, `length` the size of the whole block, `content_offset` and `content_length` the range to read.
     """
 
     type: BlockType
@@ -73,9 +72,7 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the records have only the columns of `schema`, and the rest of a row is below them. As
-        HoodieDataBlock.containsPartialUpdates.
-        """
+        """Whether the records have only the columns of `schema` (HoodieDataBlock.containsPartialUpdates)."""
         return self.headers.get(HeaderKey.IS_PARTIAL, "false").lower() == "true"
 
     @property
@@ -85,12 +82,10 @@ class LogBlock:
 
     @property
     def positions_instant(self) -> str | None:
-        """The instant of that base file."""
         return self.headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
 
     @property
     def is_rollback(self) -> bool:
-        """Whether this is a rollback command."""
         return self.type is BlockType.COMMAND and self.headers.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND
 
 
@@ -104,7 +99,6 @@ class CorruptBlock:
     reason: str
 
     def describe(self) -> str:
-        """For warnings."""
         return (
             f"{self.path}: corrupt log block of {self.length} bytes at byte {self.offset} is skipped, rows may be "
             f"missing: {self.reason}"
@@ -112,5 +106,4 @@ class CorruptBlock:
 
     @property
     def type(self) -> BlockType:
-        """Always CORRUPT, so that a scan can distinguish blocks by their type alone."""
         return BlockType.CORRUPT

@@ -32,19 +32,16 @@ ORDERING_TYPES = {
 }
 """Avro types of the values in the wrapper records of a delete record's ordering union, in the branches' order."""
 ORDERING_KINDS = ("null", *ORDERING_TYPES, "array")
-"""What the branches of that union hold, by branch number. `array` came with Hudi 1.1 (several ordering fields), and its
-elements may be of one more type, "local_date" (days).
+"""What the branches of that union hold, by number. `array` came with Hudi 1.1 (several ordering fields); its elements
+may also be of the type "local_date" (days).
 """
 DECIMAL_SCALE = 15
 """Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
 
 
 class OrderingValue(NamedTuple):
-    """A typed ordering value.
-
-    `kind` is one of ORDERING_KINDS but "null"; `value` is the raw Avro value (date: days, time and timestamp:
-    microseconds, decimal: unscaled bytes, array: a tuple of OrderingValue or None, or None for a null list). Values
-    compare only when their kinds are equal, as Java classes do.
+    """`kind` is one of ORDERING_KINDS but "null"; `value` is the raw Avro value (date: days, time and timestamp:
+    microseconds, decimal: unscaled bytes, array: a tuple of OrderingValue or None, or None for a null list).
     """
 
     kind: str
@@ -52,17 +49,14 @@ class OrderingValue(NamedTuple):
 
 
 class DeleteRecord(NamedTuple):
-    """An entry of a delete block; null key and partition stay None."""
-
     key: str | None
     partition: str | None
     ordering: OrderingValue | None
 
 
 def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, memoryview]:
-    """The record count of an AVRO_DATA or CDC_DATA block, and the records. A record is its length (i32, big-endian) and
-    its datum. The count is checked against the bytes there are, not the lengths: `codec.avro.arrow.decode_records` does
-    that. Raises CorruptFileError naming `path`.
+    """The record count of an AVRO_DATA or CDC_DATA block, and the records: each its length (i32, big-endian) and its
+    datum. The lengths are not checked. Raises CorruptFileError naming `path`.
     """
     reader = Reader(content, path)
     version, count = reader.i32(), reader.i32()
@@ -76,7 +70,7 @@ def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, 
 
 
 def encode_avro_records(data: Iterable[bytes]) -> bytes:
-    """Records as an AVRO_DATA block holds them, without the block's head: length and datum, one after the other."""
+    """Records as an AVRO_DATA block holds them, without the block's head."""
     parts: list[bytes] = []
     for datum in data:
         parts += (_LENGTH.pack(len(datum)), datum)
@@ -84,7 +78,6 @@ def encode_avro_records(data: Iterable[bytes]) -> bytes:
 
 
 def encode_avro_block(data: Sequence[bytes]) -> bytes:
-    """The content of an AVRO_DATA block of version 3 from its records' data."""
     return _HEAD.pack(3, len(data)) + encode_avro_records(data)
 
 
@@ -110,10 +103,7 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
 
 
 def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
-    """The entries of a delete block in order. For many entries `codec.log.delete_columns` is faster and gives Arrow
-    columns. The union with the array branch reads blocks of every Hudi version: the branches before it are the same.
-    Errors as `delete_block_data`.
-    """
+    """The entries of a delete block of any Hudi version, in order. Errors as `delete_block_data`."""
     decoded = _codec().decode(delete_block_data(content, path=path), path=path)
     return [
         DeleteRecord(entry["recordKey"], entry["partitionPath"], _ordering(entry["orderingVal"], path))

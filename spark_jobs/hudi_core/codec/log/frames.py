@@ -1,6 +1,5 @@
-"""The framing of a log file: the forward walk over its blocks by their headers, and a block as bytes.
-
-As HoodieLogFileReader, which also defines what a corrupt block is, and HoodieLogFormatWriter.
+"""The framing of a log file: the walk over its blocks by their headers (HoodieLogFileReader, which also defines what a
+corrupt block is), and a block as bytes (HoodieLogFormatWriter).
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
 
 _WINDOW = 64 << 10
-"""Bytes of one read: the end of a block, and the next block's header with a schema of usual size. So a block costs one
-request.
-"""
+"""Bytes of one read: the end of a block, and the next block's header with a schema of usual size."""
 _SCAN = 1 << 20
 _MAX_HEADER = 64 << 20
 _MAX_CORRUPT = 10_000
-"""The corrupt blocks of one file that are passed over. A failed write leaves one or two; a file of magics alone would
-be one for every six bytes.
+"""Corrupt blocks of one file that are passed over. A failed write leaves one or two; a file of magics alone would be
+one for every six bytes.
 """
 _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
 """The least blockSize: version, type, header count, content length, footer count, reverse pointer."""
@@ -39,15 +36,13 @@ _REMEDY = "restore the file from a copy, or roll back the instant that wrote it"
 
 
 def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBlock]:
-    """The blocks of a log file of `size` bytes in file order; none for an empty file. Content is not read.
+    """The blocks of a log file of `size` bytes in file order. Content is not read. Fewer bytes than a magic at the end
+    count as the end of the file, as in Hudi.
 
-    Fewer bytes than a magic at the end are a write that was cut as it began and count as the end of the file, as in
-    Hudi.
-
-    Bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic or the file's end; Hudi
-    skips that check on storage whose writes are all or nothing (s3, s3a, gs). Raises CorruptFileError naming `path`
-    when the file does not start with the magic, when a well-framed block has a broken header, and for more than
-    _MAX_CORRUPT corrupt blocks; UnsupportedError for a framing or header that a newer Hudi may write.
+    Bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic; Hudi skips that check on
+    storage whose writes are all or nothing (s3, s3a, gs). Raises CorruptFileError naming `path` when the file does not
+    start with the magic, for a broken header, and for more than _MAX_CORRUPT corrupt blocks; UnsupportedError for a
+    framing or header that a newer Hudi may write.
     """
     window = _Window(read_at, size, path)
     position = corrupt = 0
@@ -76,9 +71,7 @@ def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBl
 
 
 class _Window:
-    """The two parts of the file that were read last, a block's start and its end. A read that neither covers fetches a
-    new one.
-    """
+    """The two parts of the file that were read last, a block's start and its end; other reads fetch a new one."""
 
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
         self.size = size
@@ -214,10 +207,9 @@ _MAX_CONTENT = (1 << 31) - 1
 def encode_block(
     kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, hudi_1_headers: bool = False
 ) -> bytes:
-    """The whole block with its magic, an empty footer and the reverse pointer. Header entries are in ascending order.
-    Raises FormatError for a type that is never written, for a header that readers may not know, and for content that
-    Java could not hold. `hudi_1_headers`: readers know those that Hudi 1.x added (config.versions); Hudi 0.15 fails on
-    an ordinal above 6.
+    """The whole block with its magic, an empty footer and the reverse pointer. Raises FormatError for a type that is
+    never written, for a header that readers may not know, and for content that Java could not hold. `hudi_1_headers`:
+    readers know those that Hudi 1.x added; Hudi 0.15 fails on an ordinal above 6.
     """
     if kind is BlockType.CORRUPT:
         raise FormatError("a CORRUPT block exists only in a reader's view of a damaged file")

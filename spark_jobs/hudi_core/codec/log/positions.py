@@ -1,7 +1,6 @@
 """Record positions in the header of a log block: the row numbers in a base file that its records are newer versions of
-(LogReaderUtils.encodePositions). They are the base64 of a 64-bit Roaring bitmap in its portable form.
-
-The specification of the bitmap: https://github.com/RoaringBitmap/RoaringFormatSpec.
+(LogReaderUtils.encodePositions), the base64 of a portable 64-bit Roaring bitmap
+(https://github.com/RoaringBitmap/RoaringFormatSpec).
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ class RecordPositions:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return sum(item.count for item in self.containers)
 
     def rows(self, records: int) -> Rows:

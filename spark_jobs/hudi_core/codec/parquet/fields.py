@@ -8,8 +8,6 @@ from hudi_core.codec.parquet.thrift import Struct
 
 
 class File:
-    """FileMetaData."""
-
     schema: Final = 2
     num_rows: Final = 3
     row_groups: Final = 4
@@ -18,8 +16,6 @@ class File:
 
 
 class Element:
-    """SchemaElement."""
-
     kind: Final = 1
     length: Final = 2
     repetition: Final = 3
@@ -32,8 +28,6 @@ class Element:
 
 
 class Group:
-    """RowGroup."""
-
     columns: Final = 1
     plain: Final = 2
     num_rows: Final = 3
@@ -55,8 +49,6 @@ class Chunk:
 
 
 class Column:
-    """ColumnMetaData."""
-
     kind: Final = 1
     path: Final = 3
     codec: Final = 4
@@ -93,8 +85,6 @@ class Page:
 
 
 class Location:
-    """PageLocation of an OffsetIndex."""
-
     offset: Final = 1
     size: Final = 2
 
@@ -105,8 +95,8 @@ def with_number(fields: Struct, number: int, value: int) -> None:
 
 
 def shifted(chunk: Struct, by: int) -> Struct:
-    """A ColumnChunk whose bytes lie `by` further on. What is not copied with them is left out: the bloom filter of the
-    column, and the place of the page index.
+    """A ColumnChunk whose bytes lie `by` further on, without what is not copied: bloom filter, place of the page
+    index.
     """
     kind, metadata = chunk[Chunk.metadata]
     inner: Struct = dict(metadata)

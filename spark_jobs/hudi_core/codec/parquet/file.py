@@ -1,4 +1,8 @@
-"""Base files in Parquet: reads row batches and footers."""
+"""Base files in Parquet: reads row batches and footers.
+
+Texts that a file has as codes of a dictionary are read as such, and written out for as many rows at once as memory is
+for: no footer bounds what a repeated text takes up in a batch.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,12 @@ _CODE = 4
 _WIDTHS = {"BOOLEAN": 1 / 8, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 """Bytes in memory of a value, null or not, at least; of a text those of its code, or that say where it ends."""
 _RESTORE = "restore it, or roll back the commit that wrote it"
-"""The remedy for a damaged file."""
 
 
 class ParquetBaseFile:
-    """An open base file. `file` is seekable and the caller closes it; `path` names it in errors. A `with` block frees
-    its buffers. Errors: CorruptFileError when it is no Parquet file, is cut or does not decode; UnsupportedError for a
-    codec or encoding that Arrow does not read; SizeLimitError for a footer or pages that are larger than `limits`
-    allow; StorageError when the storage fails.
+    """An open base file. The caller closes `file`; a `with` block frees its buffers. Errors, which name `path`:
+    CorruptFileError when it is no Parquet file, is cut or does not decode; UnsupportedError for a codec or encoding
+    that Arrow does not read; SizeLimitError for a footer or pages that are larger than `limits` allow; StorageError.
     """
 
     def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
@@ -50,7 +52,6 @@ class ParquetBaseFile:
         with arrow_errors(path):
             self._file = _opened(checked)
             self.metadata: pq.FileMetaData = self._file.metadata
-            """The footer's metadata of the row groups and their columns."""
             self._check_row_groups()
             footer = checked.take_footer()
             if footer is None:
@@ -60,7 +61,6 @@ class ParquetBaseFile:
             self.footer_bytes = footer
             """The FileMetaData, in Thrift's compact protocol."""
             self.schema: pa.Schema = bare_schema(self._file.schema_arrow)
-            """Arrow schema of the columns, without metadata."""
 
     def _check_row_groups(self) -> None:
         """Raises CorruptFileError for a row group of another number of columns: Arrow would read past its memory."""
@@ -82,7 +82,6 @@ class ParquetBaseFile:
 
     @property
     def num_rows(self) -> int:
-        """Rows in the file."""
         return int(self.metadata.num_rows)
 
     @property
@@ -96,12 +95,10 @@ class ParquetBaseFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
         return self._input.seek(0, io.SEEK_END)
 
     @cached_property
     def hybrid_columns(self) -> Sequence[str]:
-        """The columns with dates or timestamps that are other ones in the hybrid calendar, in which the file is."""
         return hybrid_columns(self.metadata, self.schema)
 
     def read_range(self, start: int, length: int) -> bytes:
@@ -117,9 +114,7 @@ class ParquetBaseFile:
 
     @property
     def compression(self) -> str | None:
-        """The codec of the first column chunk (`GZIP`, `SNAPPY`, `ZSTD`, `UNCOMPRESSED`, …). None when the file has no
-        rows.
-        """
+        """The codec of the first column chunk (`GZIP`, `SNAPPY`, …). None when the file has no rows."""
         if self.metadata.num_row_groups == 0 or self.metadata.num_columns == 0:
             return None
         return str(self.metadata.row_group(0).column(0).compression)
@@ -132,14 +127,11 @@ class ParquetBaseFile:
         *,
         batch_bytes: int = MOST_BYTES,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named.
-
-        Of all row groups or those given. A batch takes up about `batch_bytes` in memory at most, or MOST_BYTES where
-        that is less, or it is of one row: values count as stored before compression, and texts of a dictionary as long
-        as they are (coded_texts). Columns keep the file's order and types (`codec.avro.arrow_conform` casts them);
-        names that the file lacks are ignored. Runs on the calling thread alone: a task of an engine has one core.
-        Raises UnsupportedError for columns in the hybrid calendar, of whichever row groups: a choice of row groups went
-        by these numbers.
+        """The rows of the row groups in file order, at most `batch_rows` each, with all columns or the top-level ones
+        named; the file's order and types. A batch takes up about `batch_bytes` in memory at most, or MOST_BYTES, or it
+        is of one row: values count as stored before compression, texts of a dictionary as long as they are. On the
+        calling thread alone: a task of an engine has one core. Raises UnsupportedError for columns in the hybrid
+        calendar, of whichever row groups: a choice of row groups went by these numbers.
         """
         chosen = set(self.schema.names if columns is None else columns)
         fields = [field for field in self.schema if field.name in chosen]
@@ -163,9 +155,9 @@ class ParquetBaseFile:
     def _spans(
         self, groups: Iterable[int], leaves: Sequence[int], size: int, most: int
     ) -> tuple[int, list[tuple[list[int], list[int]]]]:
-        """So many rows, at most `most`, as take up about `size` bytes as they are read, in the widest row group; and
-        the row groups that are read at once, with the leaf columns that are read as codes. Arrow does not join the
-        codes that nested columns have in several row groups.
+        """So many rows, at most `most`, as take up about `size` bytes in the widest row group; and the row groups that
+        are read at once, with the leaf columns read as codes. Arrow does not join codes that nested columns have in
+        several.
         """
         spans: list[tuple[list[int], list[int]]] = []
         widest = 1.0
@@ -187,7 +179,6 @@ class ParquetBaseFile:
         return max(1, min(most, int(size / widest))), spans
 
     def _leaves_of(self, names: Collection[str]) -> list[int]:
-        """The numbers of the leaf columns of some top-level columns."""
         found: list[int] = []
         first = 0
         for field in self.schema:
@@ -230,13 +221,12 @@ def _bytes_of(chunk: pq.ColumnChunkMetaData, *, is_coded: bool) -> float:
 
 
 def bare_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema without metadata of its own or of its fields (pandas, Parquet field ids)."""
+    """The schema without metadata of its own or of its fields."""
     return pa.schema([field.remove_metadata() for field in schema])
 
 
 @contextmanager
 def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterator[None]:
-    """Turns what Arrow raises into this project's errors, naming the file."""
     try:
         yield
     except HudiError:
@@ -262,14 +252,13 @@ _READ_AS_CODES: Final = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY"
 
 
 def is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether a column chunk is read as codes."""
     has_codes = chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page
     return bool(has_codes and _READ_AS_CODES.issuperset(chunk.encodings))
 
 
 def written_out(batch: pa.RecordBatch, schema: pa.Schema, most: int, path: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch with the types of `schema`, in parts of `most` bytes at most, or of one row. Raises
-    ArrowInvalid or ArrowIndexError for codes that are not of their dictionary.
+    """The rows with the types of `schema`, in parts of `most` bytes at most, or of one row. Raises ArrowInvalid or
+    ArrowIndexError for codes that are not of their dictionary.
     """
     parts = list(_halves(batch, most))
     for part in parts:
@@ -288,7 +277,6 @@ def _halves(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
 
 
 def _bytes_written_out(batch: pa.RecordBatch) -> int:
-    """Of the batch once its texts are written out."""
     total = 0
     for column in batch.columns:
         for leaf in leaf_arrays(column):

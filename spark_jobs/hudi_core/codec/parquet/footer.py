@@ -2,12 +2,9 @@
 
 Arrow's Python binding gives out the metadata of a column chunk by C++ that throws on some damaged footers, and does not
 catch it: the process aborts. Those are (ColumnChunkMetaDataImpl, SizeStatistics::Validate, MakeColumnStats of Arrow):
-another type than the schema's, a codec that does not exist, encrypted column metadata, level histograms of another
-length than the levels of the column, byte counts of columns without variable lengths, and bounds shorter than a value.
-Where Arrow reads pages it catches its own errors.
-
-Arrow reads the elements of a list as the format has them, whatever type the list says: one that says another type
-would be read here as other bytes than there, and with it all that follows.
+another type than the schema's, a codec that does not exist, encrypted metadata, level histograms of another length,
+byte counts of columns without variable lengths, bounds shorter than a value. And Arrow reads a list's elements as the
+format has them, whatever type the list says: that would be read here as other bytes.
 """
 
 from __future__ import annotations
@@ -41,8 +38,6 @@ TAIL: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What the schema says of a leaf column."""
-
     kind: int
     width: int
     repetition: int
@@ -50,16 +45,15 @@ class _Column:
 
 
 def schema_of(metadata: pq.FileMetaData) -> pq.ParquetSchema:
-    """The schema of a footer, to be used in place of `metadata.schema`. That one keeps what it returns, which refers
-    back to it: the footer, with the Bloom filter in it, would take memory until the cyclic collector runs, which goes
-    by the number of objects and not by their sizes.
+    """The schema of a footer, in place of `metadata.schema`, which keeps what it returns and so the whole footer in
+    memory until the cyclic collector runs.
     """
     return pq.ParquetSchema(metadata)
 
 
 def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
-    """Raises CorruptFileError, naming `path`, for a footer whose column chunks Arrow's binding could not give out;
-    UnsupportedError for encrypted ones. `footer` is the FileMetaData of the file, `schema` as Arrow read it.
+    """Raises CorruptFileError, naming `path`, for a footer whose column chunks Arrow's binding could not give out,
+    UnsupportedError for encrypted ones. `footer` is the FileMetaData, `schema` as Arrow read it.
     """
     columns = [_column(schema.column(number)) for number in range(len(schema))]
     try:

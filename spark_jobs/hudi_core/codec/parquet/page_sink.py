@@ -1,9 +1,8 @@
 """The pages of a Parquet file on their way into it: compressed as they arrive, and joined by row groups of other files.
 
-Arrow writes an uncompressed file into a PageSink, one page at a time: the header, then the body. Each page is
-compressed, gets a checksum, and is passed on. Between two of Arrow's row groups whole ones of other files may be put
-(splice.py). What follows the pages, the page index and the footer, is held and rewritten for where the pages now lie.
-So any compressor serves that makes what one of Parquet's codecs is defined as.
+Arrow writes an uncompressed file into a PageSink, page by page: each is compressed, gets a checksum, and is passed on.
+Between two of Arrow's row groups whole ones of other files may be put (splice.py). Page index and footer are held and
+rewritten for where the pages now lie.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkBytes:
-    """A column chunk apart from its file: its ColumnChunk, its bytes, which began at `start` of the file, and its parts
-    of the page index, empty where there are none.
+    """A column chunk apart from its file: its ColumnChunk, its bytes, which began at `start`, and its parts of the page
+    index, empty where there are none.
     """
 
     fields: Struct
@@ -62,7 +61,6 @@ class ChunkBytes:
 
     @property
     def num_values(self) -> int:
-        """Values of the column, nulls included."""
         return int(self.fields[Chunk.metadata][1][Column.num_values][1])
 
 
@@ -75,10 +73,10 @@ class _Placed(NamedTuple):
 
 
 class PageSink(io.RawIOBase):
-    """What a ParquetWriter writes a file into. `inner` gets what it becomes; closing leaves `inner` open. `compress`
-    makes what the codec numbered `codec` holds of a page's body; without it pages stay as Arrow made them. Call
-    `end_pages` before the writer is closed, and `finish` after it. Memory: a page and its compressed form, or a column
-    chunk that is copied; footer and page index. Raises ValueError for what no ParquetWriter writes.
+    """What a ParquetWriter writes a file into; closing leaves `inner` open. `compress` makes what the codec numbered
+    `codec` holds of a page's body. Call `end_pages` before the writer is closed, and `finish` after it. Memory: a page
+    and its compressed form, or a copied column chunk; footer and page index. Raises ValueError for what no
+    ParquetWriter writes.
     """
 
     def __init__(
@@ -106,11 +104,9 @@ class PageSink(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The position in Arrow's file."""
         return self._seen
 
     def write(self, data: Any, /) -> int:
-        """Takes what Arrow writes, in whatever pieces."""
         if self._tail is not None:
             self._tail.append(data)
         elif self._seen:
@@ -152,9 +148,7 @@ class PageSink(io.RawIOBase):
         self._tail = []
 
     def finish(self, with_nan: Sequence[Collection[int]] = ()) -> None:
-        """Writes the page index and the footer. `with_nan`: of each row group of Arrow the numbers of the columns that
-        hold NaN, which count as in parquet-mr's files then.
-        """
+        """Writes the page index and the footer. `with_nan`: of each row group of Arrow the columns that hold NaN."""
         tail = b"".join(self._tail or [])
         length, footer = footer_of(tail)
         if footer is None:
@@ -177,7 +171,6 @@ class PageSink(io.RawIOBase):
             raise ValueError("the last page is not whole")
 
     def _take_header(self) -> bool:
-        """Whether the header of the page is there."""
         if self._header is not None:
             return True
         try:
@@ -190,7 +183,6 @@ class PageSink(io.RawIOBase):
         return True
 
     def _take_body(self) -> bool:
-        """Passes the page on, if its body is there."""
         header = self._header or {}
         size = header[Page.stored][1]
         if len(self._held) < size:
@@ -292,10 +284,10 @@ def _compressed(header: Struct, body: bytes, compress: Callable[[bytes], bytes])
 
 
 def _count_nan(chunk: Struct) -> None:
-    """NaN as the greatest value of a column chunk, and no page index of its values: so parquet-mr writes them
-    (DoubleStatistics, DoubleColumnIndexBuilder), and its readers then go by no range (Statistics.DoubleBuilder). Arrow
-    leaves NaN out, and such a reader passes over rows that Spark takes for greater than every number. The statistics
-    stay: Hudi takes a chunk without a count of nulls for one of nulls (ParquetUtils.readColumnStatsFromMetadata).
+    """NaN as the greatest value of a column chunk, and no page index: so parquet-mr writes them (DoubleStatistics,
+    DoubleColumnIndexBuilder), whose readers then go by no range. Arrow leaves NaN out, and such a reader would pass
+    over rows that Spark takes for greater than every number. The statistics stay: Hudi takes a chunk without a count of
+    nulls for one of nulls (ParquetUtils.readColumnStatsFromMetadata).
     """
     inner: Struct = chunk[Chunk.metadata][1]
     nan = struct.pack("<f" if inner[Column.kind][1] == TYPES.index("FLOAT") else "<d", math.nan)

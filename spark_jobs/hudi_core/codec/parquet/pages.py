@@ -1,8 +1,7 @@
 """The sizes that the pages of a Parquet file declare, checked before they are decompressed.
 
-A page's header says what it decompresses to, and Arrow takes that much memory for a page of each column that is read.
-The footer does not bound it. Arrow reads a column chunk as one range of the file: here its page headers are looked at
-on the way, so that no byte is read twice.
+Arrow takes as much memory for a page of each column as its header says; the footer does not bound it. Arrow reads a
+column chunk as one range: its page headers are looked at on the way, so that no byte is read twice.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class PageCheckedInput(io.RawIOBase):
         self._open: dict[int, int] = {}
         self._ends: list[tuple[int, bytes]] = []
         self.metadata: pq.FileMetaData | None = None
-        """The footer's metadata, once it was read."""
 
     def readable(self) -> bool:
         return True
@@ -58,7 +56,6 @@ class PageCheckedInput(io.RawIOBase):
         return self._inner.tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As of `inner`."""
         length = -1 if size is None else size
         if self.metadata is None:
             self._limits.check(Limit.PARQUET_FOOTER, length, self._path, what="the footer of the Parquet file")

@@ -1,8 +1,7 @@
 """Row groups of a Parquet file for another file, not decoded: which may be copied, and their bytes, which are checked.
 
-A column chunk holds no place of its file, so it is copied as it is; the footer's places and the page index are moved
-(page_sink.py). The schemas must say the same of each column, and the writer must be one whose statistics readers
-believe, since the new file names another.
+A column chunk holds no place of its file, so it is copied as it is (page_sink.py). The schemas must say the same of
+each column, and the statistics of the writer must be believed by readers, since the new file names another.
 """
 
 from __future__ import annotations
@@ -27,9 +26,7 @@ from hudi_core.model.size_limits import Limit
 _WRITERS: Final = re.compile(rb"parquet-mr version 1\.(?:[89]|\d\d)\.|parquet-cpp-arrow version \d")
 """created_by of writers whose statistics are right: parquet-mr ordered bytes wrongly before 1.8 (PARQUET-251)."""
 _VALUE_BYTES: Final = 2
-"""Bytes of a footer for each of its values, at least: 2.4 in files of Arrow with statistics, 4.7 in those of Hudi. Row
-groups of one with fewer are decoded.
-"""
+"""Bytes of a footer for each of its values, at least: 2.4 in files of Arrow, 4.7 in those of Hudi."""
 _DICTIONARY_PAGE: Final = 2
 _CONVERTED: Final[Mapping[int, tuple[Any, ...] | None]] = {
     0: (1,), 1: (2,), 2: None, 3: (3,), 4: (4,), 6: (6,), 7: (7, True, 1), 8: (7, True, 2), 9: (8, True, 1),
@@ -43,8 +40,8 @@ class RowGroupSource:
     """A Parquet file of whose row groups copies are made. It stays open as long as `file`."""
 
     def __init__(self, file: ParquetBaseFile) -> None:
-        """Raises CorruptFileError for a footer that is none, TooManyValuesError for one of more values than any writer
-        puts into its bytes.
+        """Raises CorruptFileError for a footer that is none, TooManyValuesError for one of more values than writers put
+        in.
         """
         self.path = file.path
         self.file = file
@@ -81,7 +78,6 @@ class RowGroupSource:
         return None
 
     def codecs(self, number: int) -> list[str]:
-        """Of each column chunk of a row group, by Parquet's name."""
         group = self.file.metadata.row_group(number)
         return [group.column(column).compression for column in range(group.num_columns)]
 
@@ -138,7 +134,6 @@ class RowGroupSource:
         return ChunkBytes(chunk, data, begin, column_index, offset_index)
 
     def _part(self, chunk: Struct, numbers: tuple[int, int]) -> bytes:
-        """A part of the page index, as it lies in the file."""
         at, size = (chunk.get(number, (0, 0))[1] for number in numbers)
         if not (isinstance(at, int) and isinstance(size, int) and at > 0 and size > 0):
             return b""

@@ -1,4 +1,9 @@
-"""The ranges of values that a Parquet footer records per row group, as Arrow arrays with one element per row group."""
+"""What a Parquet footer tells of values: their ranges per row group, as Arrow arrays, and in which calendar they are.
+
+Spark marks files in the proleptic Gregorian calendar, and in the hybrid one with the Julian calendar before it
+(DataSourceUtils.getRebaseSpec, RebaseDateTime). A file without a mark, as of Hudi's Avro writer, is in the calendar
+that a reader's options say.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,9 @@ _ORDERS_NAN: Final = "parquet-mr"
 
 @dataclass(frozen=True, slots=True)
 class ChunkRanges:
-    """Of one column, per row group: `minimum` and `maximum` as the file's Arrow type, and counts as int64.
-
-    The counts are `null_count` and `value_count` (rows). An element is null where the footer has no reliable value:
-    bounds hold for all values that are not null, NaN being the greatest of them.
+    """Of one column, per row group: `minimum` and `maximum` as the file's Arrow type, `null_count` and `value_count`
+    (rows) as int64; null where the footer has no reliable value. Bounds hold for all values that are not null, NaN
+    being the greatest.
     """
 
     minimum: pa.Array
@@ -57,9 +61,7 @@ def leaf_path(leaves: Collection[tuple[str, ...]], path: tuple[str, ...]) -> tup
 
 
 def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> ChunkRanges | None:
-    """The ranges of the leaf column `number`, whose Arrow type in the file is `kind`. None for a type whose ranges are
-    not read.
-    """
+    """The ranges of the leaf column `number`, of Arrow type `kind`. None for a type whose ranges are not read."""
     chunks = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
     convert = _converter(kind, schema_of(metadata).column(number).physical_type)
     if convert is None:
@@ -79,9 +81,7 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
-    """How a raw bound becomes a Python value of the type. None where the order of the raw values is not that of the
-    type.
-    """
+    """How a raw bound becomes a Python value; None where the order of the raw values is not that of the type."""
     if pa.types.is_string(kind) and physical == "BYTE_ARRAY":
         return _text
     if pa.types.is_decimal(kind) and physical in _NUMBERS | _BYTES:
@@ -117,8 +117,8 @@ def _decimal_of(scale: int) -> Callable[[Any], decimal.Decimal]:
 SPARK_VERSION: Final = "org.apache.spark.version"
 _HYBRID: Final = b"3.0.0", b"org.apache.spark.legacyDateTime"
 _HYBRID_INT96: Final = b"3.1.0", b"org.apache.spark.legacyINT96"
-"""Of files of versions before this one, and of files with this key, the values are in the hybrid calendar: those of
-INT96, and others. Spark compares versions as texts.
+"""Of files of versions (as texts, as Spark compares them) before this one, and with this key, the values are in the
+hybrid calendar: those of INT96, and others.
 """
 _PROLEPTIC: Final = "3.1.0"
 """From this version on a file without those keys is in the proleptic calendar."""
@@ -130,8 +130,8 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
-    """The columns of a file of `schema` that hold, or may hold, numbers which are of another date or time in the hybrid
-    calendar, in which the file is: by the least value of each column chunk, where the footer has it.
+    """The columns of a file of `schema` that may hold numbers of another date or time in the hybrid calendar, in which
+    the file is: by the least value of each column chunk, where the footer has it.
     """
     keys = metadata.metadata or {}
     version = keys.get(SPARK_VERSION.encode())
@@ -153,19 +153,16 @@ def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
 
 
 def proleptic_version(footers: Iterable[Mapping[str, str]]) -> str | None:
-    """The version of Spark that the footer of a new file names, whose rows come from base files with these footers,
-    none of them with hybrid_columns, and from log files; None where one of them is in the calendar of the reader's
-    options. Rows of log files are proleptic: Hudi's AvroSerializer writes them so, and its AvroDeserializer reads them
-    so, unless options of Spark's sessions say otherwise.
+    """The version of Spark that the footer of a new file names, of rows from base files with these footers, none of
+    them with hybrid_columns, and from log files; None where one of them is in the calendar of the reader's options.
+    Rows of log files are proleptic, as Hudi's AvroSerializer writes them.
     """
     versions = [footer.get(SPARK_VERSION) for footer in footers]
     return None if None in versions else max(_PROLEPTIC, *filter(None, versions), "")
 
 
 def _first_alike(kind: pa.DataType, *, is_int96: bool) -> int | None:
-    """The first number of a type that both calendars give the same date or time. None for types without a calendar:
-    local timestamps are none of Spark's.
-    """
+    """The first number of a type that both calendars give the same date or time; None for types without a calendar."""
     if pa.types.is_date32(kind):
         return _FIRST_DAY
     if pa.types.is_timestamp(kind) and (kind.tz is not None or is_int96):

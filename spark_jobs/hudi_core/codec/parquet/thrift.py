@@ -1,7 +1,7 @@
 """Thrift's compact protocol, as Parquet's footers, page headers and page indexes are written in it.
 
-A struct is read into a dict of its fields by number, each a pair of its type and its value, and written again byte for
-byte as any writer that numbers its fields in order wrote it. No schema is needed, and what a newer format adds is kept.
+A struct is read into a dict of its fields by number, and written again byte for byte as any writer that numbers its
+fields in order wrote it. No schema is needed, and what a newer format adds is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ MAX_NESTING: Final = 32
 MAX_VALUES: Final = 1 << 20
 """Values of one tree: some 100 MB of memory."""
 _FIXED: Final = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
-"""Bytes of a field's value."""
 _STOP: Final = 0
 
 Struct = dict[int, tuple[int, Any]]
@@ -32,8 +31,6 @@ class ThriftList(NamedTuple):
 
 
 class ThriftMap(NamedTuple):
-    """The pairs of a map, and the types of its keys and values."""
-
     key_kind: int
     value_kind: int
     pairs: list[tuple[Any, Any]]
@@ -76,7 +73,6 @@ class CompactReader:
             yield
 
     def varint(self) -> int:
-        """A number without a sign."""
         data, position = self.data, self.position
         octet = data[position]
         position += 1
@@ -92,7 +88,6 @@ class CompactReader:
         return value
 
     def integer(self) -> int:
-        """A number with a sign."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
@@ -104,7 +99,6 @@ class CompactReader:
         return head & 15, self._checked(self.varint() if count == 15 else count, "a list")
 
     def struct(self) -> Struct:
-        """The struct that follows."""
         self._left = self._most
         return self._struct(0)
 
