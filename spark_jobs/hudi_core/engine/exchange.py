@@ -1,8 +1,7 @@
 """The rows of an engine's exchange: a shard, a key and a value each, sorted in temporary files.
 
 A run is a file of rows sorted by shard and key, cut in pieces of some 256 KiB (Arrow IPC messages) so that a merge
-holds one piece of each run. The run alone has the places of the pieces: an IPC file's footer would be read again for
-each of thousands of shards.
+holds one piece of each run. It has the places of the pieces itself: no footer is read for each of thousands of shards.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ SHARD_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 """What a consumer of one shard gets."""
 PIECE_BYTES = 256 << 10
 _SENT_BYTES = 4 << 20
-"""A producer's batch of pieces has some."""
 PIECES_PER_BATCH = 16
-"""A consumer of pieces gets so many at a time where an engine cuts batches by rows alone: `rows_per_batch` of the class
-of the units (see protocol.Engine.exchange).
+"""So many pieces a consumer gets at a time where an engine cuts batches by rows alone (`rows_per_batch` of the
+units).
 """
 FAN_IN = 64
 """Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
@@ -37,7 +35,6 @@ _SPILL_REMEDY = "make room in the folder of temporary files, or name another one
 
 
 def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
-    """A batch of ROWS from an int32 array and two binary ones."""
     return pa.RecordBatch.from_arrays([shards, keys, values], schema=ROWS)
 
 
@@ -83,8 +80,8 @@ def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One sorted file. A run that is not mapped into memory is while it is read: there may be more runs than a process
-    may have maps. Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
+    """One sorted file, mapped into memory while it is read, or always: there may be more runs than a process may have
+    maps. Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
     """
 
     path: Path
@@ -93,11 +90,9 @@ class Run:
     data: pa.Buffer | None = None
 
     def count(self, shard: int) -> int:
-        """How many pieces a shard has."""
         return len(self._places(shard))
 
     def pieces(self, shard: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a shard, in the order of keys."""
         places = self._places(shard)
         if not places:
             return
@@ -140,12 +135,10 @@ class RunBuffer:
                 self._spill()
 
     def finish(self) -> list[Run]:
-        """The runs with all rows that were taken."""
         self._spill()
         return self._runs
 
     def discard(self) -> None:
-        """Forgets the rows and removes the runs."""
         self._waiting, self._waiting_bytes = [], 0
         for run in self._runs:
             run.path.unlink(missing_ok=True)

@@ -37,19 +37,16 @@ _KILLED = "where the machine ran out of memory, give it fewer processes (docs/op
 
 
 class LocalEngine:
-    """Runs units side by side, each once. See engine.protocol.Engine. In threads, since most of the work is Arrow,
-    NumPy, compression and I/O, which release the GIL; with `processes` in so many of them, for plans that are worth
-    their start (a second of CPU time each) and tasks that can be pickled. The first failure stops the units that have
-    not started. A context manager ends the processes.
+    """Runs units side by side, each once. In threads, since most of the work releases the GIL; with `processes` in so
+    many of them, for plans that are worth their start (a second of CPU time each) and tasks that can be pickled. The
+    first failure stops the units that have not started. A context manager ends the processes.
     """
 
     name = "local"
     is_remote = False
 
     def __init__(self, threads: int | None = None, *, processes: int = 0, exchange_bytes: int = EXCHANGE_BYTES) -> None:
-        """`threads` defaults to the number of processors and is not used with `processes`; raises ConfigError for
-        numbers that cannot run anything.
-        """
+        """`threads` defaults to the number of processors and is not used with `processes`. Raises ConfigError."""
         if threads is not None and threads < 1:
             raise ConfigError(f"{threads} threads cannot run anything", remedy="give a number of threads of at least 1")
         if processes < 0:
@@ -70,7 +67,7 @@ class LocalEngine:
     def run(
         self, task: UnitTask[U, R], units: Sequence[U], *, run_epoch: int, progress: Progress | None = None
     ) -> list[R]:
-        """See Engine.run; raises the HudiError of the first unit that failed, else ExecutionError."""
+        """Raises the HudiError of the first unit that failed, else ExecutionError."""
         if not units:
             return []
         packed, result = pack_units(units), result_type(task)
@@ -87,9 +84,9 @@ class LocalEngine:
         run_epoch: int,
         progress: Progress | None = None,
     ) -> list[R]:
-        """See Engine.exchange. An attempt is made up to three times, at once. Memory: EXCHANGE_BYTES of rows that wait
-        to be sorted, and one batch of each producer; then, for each thread, what a merge of exchange.FAN_IN runs holds.
-        The rest is in a temporary folder (TMPDIR), which needs room for all rows.
+        """An attempt is made up to three times, at once. Memory: EXCHANGE_BYTES of rows that wait to be sorted, and a
+        batch of each producer; then, for each thread, a merge of exchange.FAN_IN runs. The rest is in a temporary
+        folder (TMPDIR).
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
@@ -233,9 +230,9 @@ _LOGGER = "hudi_core"
 
 
 class Processes:
-    """Up to `count` processes, started when there is work and kept for more. They are spawned, not forked: this process
-    has threads of Arrow, of heartbeats and of its caller. What is submitted and what it returns is pickled. An error of
-    it is a HudiError: of any other, its text in an ExecutionError.
+    """Up to `count` processes, kept for more work. They are spawned, not forked: this process has threads of Arrow, of
+    heartbeats and of its caller. What is submitted and returned is pickled. An error of it is a HudiError, of any other
+    its text in an ExecutionError.
     """
 
     def __init__(self, count: int) -> None:
@@ -245,7 +242,6 @@ class Processes:
         )
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Runs `function` in one of the processes."""
         return self._pool.submit(_call, function)
 
     def close(self) -> None:

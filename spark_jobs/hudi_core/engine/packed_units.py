@@ -48,8 +48,8 @@ def _values(unit_type: type[Any], text: bytes, compressed: bool) -> dict[str, An
 
 def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
     """Packs units of one class. A field is shared where all units hold the very same object (table, schema, timeline).
-    `compress` is for an engine that sends all units to every task. Raises TypeError for a unit that is of another class
-    or cannot cross.
+    `compress` is for an engine that sends all units to every task. Raises TypeError for a unit of another class or that
+    cannot cross.
     """
     first = units[0]
     unit_type = type(first)

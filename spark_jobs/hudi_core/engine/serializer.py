@@ -2,11 +2,9 @@
 
 The form follows the annotations of a class and is worked out once per class. A dataclass becomes the list of its
 fields, an enum its value, bytes base64, a Decimal its text, a set a sorted list; a value of a union becomes a pair of
-its class's name and itself. Numbers, texts and JSON values (`Any`) stay as they are. Both sides run the same release,
-so the form names no field and no version; what does not fit it exactly is refused.
-
-A value comes back equal and of the same types, with two exceptions: a Sequence comes back as a tuple, and within `Any`
-tuples come back as lists. `Annotated[X, form]` crosses as the type `form`.
+its class's name and itself. Both sides run the same release; what does not fit the form exactly is refused. A value
+comes back equal and of the same types, but a Sequence as a tuple, and within `Any` tuples as lists. `Annotated[X,
+form]` crosses as the type `form`.
 """
 
 from __future__ import annotations
@@ -53,7 +51,6 @@ def from_text(cls: type[T], text: str | bytes) -> T:
 
 
 def fields_to_text(value: Any, names: Collection[str]) -> str:
-    """Some fields of a dataclass, as text."""
     cls: Any = type(value)
     forms = _field_forms(cls)
     return json.dumps({name: _written(forms[name], getattr(value, name)) for name in names}, separators=(",", ":"))
@@ -87,7 +84,6 @@ def _written(form: _Form, value: Any) -> Any:
 
 @cache
 def _field_forms(cls: type) -> dict[str, _Form]:
-    """The forms of a dataclass's fields, in their order."""
     # dataclasses.fields finds none in a class that Spark's cloudpickle sent by value: markers are not the same there.
     found = getattr(cls, "__dataclass_fields__", {}).values()
     if not is_dataclass(cls) or any(not item.init for item in found):

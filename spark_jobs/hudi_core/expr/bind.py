@@ -61,10 +61,9 @@ _MAX_PRECISION: Final = 38
 
 
 def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
-    """Binds the predicate to the columns of `schema`. Column names are matched as written, else without regard to case.
-    `zone` is that of local time: of timestamp literals without one, and of functions of local time; UTC when it is
-    None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that its column cannot be compared
-    with, or a function that is not supported.
+    """Binds the predicate to the columns of `schema`, by names as written, else without regard to case. `zone` is that
+    of local time, UTC when it is None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that
+    its column cannot be compared with, or a function that is not supported.
     """
     wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
     zone_of(wall)

@@ -1,8 +1,9 @@
-"""What a predicate becomes when it is bound to a schema: a tree without NOT whose leaves know their types.
+"""What a predicate becomes when it is bound to a schema, a tree without NOT whose leaves know their types, and which
+rows of a batch it holds for, with the semantics of Spark SQL.
 
-NOT is pushed down to the leaves, and every leaf has a form for being false that is true of the same rows. So a leaf
-that is NULL and one that is false may be taken for each other, as WHERE takes them, and And and Or need two values
-only.
+NOT is pushed down to the leaves, each of which has a form for being false. So a leaf that is NULL and one that is false
+may be taken for each other, as WHERE takes them. NaN equals NaN and is greater than every other number, -0.0 equals
+0.0, texts and bytes compare byte by byte, false is less than true.
 """
 
 from __future__ import annotations
@@ -41,8 +42,6 @@ class Any:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The same for every row."""
-
     value: bool
 
 
@@ -121,12 +120,11 @@ def _joined(make: type[All] | type[Any], nodes: tuple[Node, ...], *, neutral: bo
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A predicate for rows of `schema` (`rows.row_mask`) and for ranges of values (`ranges.may_match`)."""
+    """A predicate for rows of `schema` (`row_mask`) and for ranges of values (`ranges.may_match`)."""
 
     node: Node
     schema: pa.Schema
     zone: str
-    """The zone of local time."""
     zone_given: bool
     """Whether the caller named the zone, rather than the default UTC."""
     columns: tuple[str, ...]
@@ -144,9 +142,7 @@ COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] 
 
 
 def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """For each row whether the predicate is true; false where it is false or NULL, so the mask has no nulls. `batch`
-    holds at least `bound.columns`, in the types of `bound.schema`.
-    """
+    """Whether the predicate is true of each row, false where it is NULL. `batch` holds at least `bound.columns`."""
     return _Rows(batch, bound.zone).mask(bound.node)
 
 

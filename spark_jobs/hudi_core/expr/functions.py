@@ -1,7 +1,8 @@
-"""The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows.
+"""The functions that a predicate may call, evaluated on Arrow arrays as Spark evaluates them on rows, and what the SQL
+dialects call them.
 
-They are those that expression indexes are built with (HoodieExpressionIndex) and that Arrow computes
-exactly. The first argument is an operand, the others are literals.
+They are those that expression indexes are built with (HoodieExpressionIndex) and that Arrow computes exactly. The first
+argument is an operand, the others are literals.
 """
 
 from __future__ import annotations

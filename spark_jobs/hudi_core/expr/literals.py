@@ -1,7 +1,7 @@
 """The place of a literal among the values of a column's type, so that the column itself need not be cast.
 
 `id < 2.5` becomes `id <= 2`, `day = TIMESTAMP '… 12:00'` is false of every day, and an integer beyond the type's range
-is above all of its values. What remains is what Spark casts to a common type itself: columns compared with doubles.
+is above all of its values. Only columns compared with doubles are cast, as by Spark.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MAX_DIGITS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The largest value of `kind` at or below the literal; `exact` when it is equal. `side` is 1 when the literal is
-    above every value of the type and -1 when it is below; there is no value then.
+    """The largest value of `kind` at or below the literal; `exact` when it is equal. `side` is 1 or -1, and there is no
+    value, when the literal is above or below every value of the type.
     """
 
     kind: pa.DataType
@@ -57,8 +57,8 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
-    """`column operator literal` as a comparison with a value of the column's type, or its constant result. The result
-    holds for every value that is not null.
+    """`column operator literal` as a comparison with a value of the column's type, or its result for all that is not
+    null.
     """
     if at.side:
         return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))

@@ -1,8 +1,8 @@
-"""Which of many files, partitions or row groups may hold a matching row, by the ranges of their values (RFC-27).
+"""Which of many files, partitions or row groups may hold a matching row, by the ranges of their values (RFC-27,
+DataSkippingUtils), all at once: a range is one element of Arrow arrays.
 
-As DataSkippingUtils, but vectorised: a range is one element of Arrow arrays, so one pass over the predicate decides for
-all of them. The answer errs one way only: whatever is not known may match. Bounds need not be tight, just bounds;
-counts of nulls must be exact, or be absent.
+The answer errs one way only: whatever is not known may match. Bounds need not be tight; counts of nulls must be exact,
+or absent.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class ColumnRange:
 
 def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
     """For each of `count` files, whether it may hold a row that the predicate is true for. `ranges` are by the operands
-    of the bound predicate (`Column` with the schema's spelling, or `Call`); a missing operand is unknown for every
-    file.
+    of the bound predicate; a missing one is unknown for every file.
     """
     return _Ranges(ranges, count).mask(bound.node)
 

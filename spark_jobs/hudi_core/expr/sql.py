@@ -72,7 +72,7 @@ _ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
     exp.TryCast: frozenset({"this", "to"}),
     exp.Concat: frozenset({"expressions"}),
 }
-"""The parts of a node that this module reads. sqlglot hangs modifiers on nodes (`negate`, `symmetric`, `zone` …), which
+"""The parts of a node that this module reads. Modifiers that sqlglot hangs on nodes (`negate`, `symmetric`, `zone` …)
 must not be ignored.
 """
 
@@ -138,12 +138,10 @@ class _Reader:
         self._dialect = dialect
 
     def predicate(self, node: exp.Expression) -> Expr:
-        """The node as a condition."""
         node = self._checked(node)
         return self._predicate(node) or self._refuse(node)
 
     def operand(self, node: exp.Expression) -> Operand:
-        """The node as a column, literal or call."""
         node = self._checked(node)
         return self._operand(node) or self._refuse(node)
 

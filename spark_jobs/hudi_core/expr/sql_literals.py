@@ -65,9 +65,8 @@ def decimal_sizes(sizes: Sequence[int], dialect: str) -> tuple[int, ...] | None:
 
 
 def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:
-    """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale). A DECIMAL without sizes
-    takes all digits. None for a type that is not supported. Raises ConfigError for a value that the type does not take,
-    of which Spark makes NULL.
+    """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale), without which a DECIMAL
+    takes all digits. None for a type that is not supported. Raises ConfigError for a value that the type does not take.
     """
     if literal.value is None:
         return NULL

@@ -26,7 +26,6 @@ FLIPPED: Final = {EQ: EQ, NE: NE, LT: GT, LE: GE, GT: LT, GE: LE, SAME: SAME}
 NEGATED: Final = {EQ: NE, NE: EQ, LT: GE, LE: GT, GT: LE, GE: LT}
 """The operator that holds where the other one is false; where it is NULL, both are."""
 DIALECTS: Final = ("spark", "hive", "presto", "trino")
-"""The dialects of SQL that a predicate may be written in."""
 MAX_DEPTH: Final = 200
 """Levels of a tree; deeper ones are refused, so that recursion over a tree is bounded."""
 
@@ -52,9 +51,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant, typed, so that 1, 1.0 and true differ. `kind` is one of null, boolean, integer, decimal, double,
-    text, bytes, timestamp, date. A timestamp without a zone is local time in the zone that the expression is bound
-    with.
+    """A constant, typed, so that 1, 1.0 and true differ: null, boolean, integer, decimal, double, text, bytes,
+    timestamp, date. A timestamp without a zone is local time in the zone that the expression is bound with.
     """
 
     kind: str
@@ -65,9 +63,7 @@ class Literal:
             object.__setattr__(self, "value", math.nan)
 
     def __eq__(self, other: object) -> bool:
-        """Tuples compare their items by identity first, so that one NaN equals itself; dataclasses of Python 3.13 do
-        not.
-        """
+        """Tuples compare by identity first, so that one NaN equals itself; dataclasses of Python 3.13 do not."""
         return isinstance(other, Literal) and (self.kind, self.value) == (other.kind, other.value)
 
     def __hash__(self) -> int:
@@ -99,15 +95,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """True when all terms are."""
-
     terms: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True when one term is."""
-
     terms: tuple[Expr, ...]
 
 
@@ -178,7 +170,6 @@ def disjunction(terms: tuple[Expr, ...]) -> Expr:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The predicates directly below."""
     if isinstance(expr, (And, Or)):
         return expr.terms
     return (expr.term,) if isinstance(expr, Not) else ()
@@ -194,7 +185,6 @@ def operands(expr: Expr) -> tuple[Operand, ...]:
 
 
 def operand_columns(operand: Operand) -> Iterator[tuple[str, ...]]:
-    """The paths of the columns in an operand."""
     if isinstance(operand, Column):
         yield operand.path
     elif isinstance(operand, Call):
@@ -214,15 +204,14 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def too_deep() -> ConfigError:
-    """The error for a tree deeper than MAX_DEPTH."""
     return ConfigError(
         f"the predicate nests deeper than {MAX_DEPTH} levels", remedy="write long alternatives as IN lists"
     )
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """The characters of a pattern, each with whether it is literal. `escape` is one character, or empty for none.
-    Raises ConfigError when an escape character ends the pattern.
+    """The characters of a pattern, each with whether it is literal. `escape` is one character, or empty. Raises
+    ConfigError when an escape character ends the pattern.
     """
     tokens: list[tuple[str, bool]] = []
     characters = iter(pattern)

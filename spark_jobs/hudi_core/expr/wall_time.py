@@ -1,8 +1,8 @@
 """Local time of timestamps and dates in any year, and both from text as Spark's casts read it (SparkDateTimeUtils).
 
-Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over
-too, are beyond them. So times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days,
-weekdays and the rules of zones recur.
+Arrow keeps years in 16 bits, and expression indexes are built over milliseconds taken for seconds, too. So times
+outside of the years 1 to 9999 are moved by cycles of 400 years, after which days, weekdays and the rules of zones
+recur.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ class WallTime:
         return pc.cast(self._years(), pa.int32(), safe=False)
 
     def date(self) -> pa.Array:
-        """The day as date32."""
         days = _floor_divided(self.seconds.cast(pa.int64()), _DAY)
         days = days if self.cycles is None else pc.add(days, pc.multiply(self.cycles, _CYCLE_DAYS))
         return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())

@@ -33,7 +33,6 @@ class ClaimFolder:
 
     @property
     def path(self) -> str:
-        """The folder."""
         return f"{CLAIMS}/{self.instant}"
 
     @property
@@ -43,23 +42,18 @@ class ClaimFolder:
 
     @property
     def dropped_plan(self) -> str:
-        """Where the plan is kept while the instant is unscheduled."""
         return f"{self.path}/dropped.plan"
 
     def claim(self, epoch: int) -> str:
-        """The owner that claimed the instant."""
         return f"{self.path}/{epoch:06d}.json"
 
     def heartbeat(self, epoch: int) -> str:
-        """Its modification time is the owner's last sign of life."""
         return f"{self.path}/{epoch:06d}.heartbeat"
 
     def released(self, epoch: int) -> str:
-        """There when the owner is done with the instant."""
         return f"{self.path}/{epoch:06d}.released"
 
     def decision(self, epoch: int) -> str:
-        """What the owner is about to complete."""
         return f"{self.path}/{epoch:06d}.decision"
 
 
@@ -69,8 +63,8 @@ def epochs_of(names: Iterable[str]) -> list[int]:
 
 
 def last_number(names: Iterable[str]) -> int:
-    """The highest number of a claim or decision among the names of a claim folder's files, 0 without one. A decision
-    without its claim is what a removal of claims left that was cut off.
+    """The highest number of a claim or decision among the names of a claim folder's files, 0 without one: a removal of
+    claims that was cut off leaves a decision without its claim.
     """
     return max((int(match[1]) for match in map(_NUMBER.match, names) if match is not None), default=0)
 

@@ -1,7 +1,8 @@
-"""Names of file groups, base files and log files, and of the `_hoodie_*` columns.
+"""Names of file groups, base files and log files, of the `_hoodie_*` columns, and of columns whatever their case.
 
 Files are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>` (FSUtils). A name from a
-table is untrusted: it must parse, and hold no path separator, before it is used as part of a path.
+table is untrusted: it must parse, and hold no path separator, before it is used as part of a path. Columns are found as
+by Spark, as they are written, else in any case: a writer of Hudi may change it, and older files keep theirs.
 """
 
 from __future__ import annotations
@@ -49,9 +50,7 @@ class FileGroupId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WriteToken:
-    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken). It makes the file name of every attempt
-    unique.
-    """
+    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken), another one for every attempt."""
 
     partition_id: int
     stage_id: int
@@ -84,9 +83,7 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name. `instant` is the slice's base instant in layout 1, the deltacommit's own in
-    layout 2.
-    """
+    """`instant` is the slice's base instant in layout 1, the deltacommit's own in layout 2."""
 
     file_id: str
     instant: str
@@ -100,15 +97,13 @@ class LogFileName:
 
     @property
     def scan_order(self) -> tuple[str, int, str, bool]:
-        """The sort key of a scan: instant, version, write token as text (absent first), suffix. As
-        HoodieLogFile.LogFileComparator.
-        """
+        """As HoodieLogFile.LogFileComparator: instant, version, write token as text (absent first), suffix."""
         return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
 
 
 def refuse_external(path: str) -> None:
     """Raises UnsupportedError for a file, by name or path, that another writer than Hudi made and registered in the
-    table, as Apache XTable does. Its name in storage tells nothing: a reader that passed over it would lose its rows.
+    table, as Apache XTable does: a reader that passed over it would lose its rows.
     """
     if path.endswith(_EXTERNAL):
         raise UnsupportedError(
@@ -128,7 +123,6 @@ def parse_base_file(name: str) -> BaseFileName:
 
 
 def parse_log_file(name: str) -> LogFileName:
-    """Parses a log file name; raises FormatError."""
     match = _LOG.match(name)
     if match is None:
         raise FormatError(f"not a log file name: {name!r}")
@@ -143,8 +137,8 @@ def parse_log_file(name: str) -> LogFileName:
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
-    """The parts of a base or log file name, or None for any other name. Those are partition metadata, side files and
-    foreign files; but raises as refuse_external.
+    """The parts of a base or log file name, None for partition metadata, side files and foreign files; as
+    refuse_external.
     """
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)

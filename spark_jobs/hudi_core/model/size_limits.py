@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from hudi_core.errors import ConfigError, SizeLimitError
 
 PREFIX: Final = "airflow_hudi.limit."
-"""How the names of the options begin."""
 MAX_BYTES: Final = 2**53
 _MIB: Final = 1 << 20
 
@@ -50,7 +49,6 @@ class Limit(_Entry, Enum):
 
     @property
     def option(self) -> str:
-        """The option that sets the limit."""
         return f"{PREFIX}{self.key}.bytes"
 
 
@@ -66,7 +64,6 @@ class SizeLimits:
         return SizeLimits({kind: _bytes(kind.option, options[kind.option]) for kind in Limit if kind.option in options})
 
     def most(self, kind: Limit) -> int:
-        """The limit of a kind in bytes."""
         return self.given.get(kind, kind.default)
 
     def check(self, kind: Limit, size: int, path: str, *, what: str = "the file") -> None:
@@ -85,7 +82,6 @@ class SizeLimits:
 
 
 NO_OPTIONS: Final = SizeLimits()
-"""The defaults."""
 
 
 def limit_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -138,7 +134,6 @@ _BY_FOLDER: Final = {
     ".schema": Limit.SCHEMA_HISTORY,
     ".temp": Limit.MARKERS,
 }
-"""By the first folder below `.hoodie`."""
 
 
 def _bytes(name: str, text: str) -> int:

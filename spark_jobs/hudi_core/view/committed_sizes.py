@@ -1,7 +1,7 @@
 """Data files that lost bytes: their commit wrote more of them than there are.
 
-A query that lists the storage fails on such a file, by name. In the metadata table it would be left out, where it has
-no byte, or be listed with the bytes that are left: readers would miss its rows without an error. So it is not listed.
+A query that lists the storage fails on such a file. In the metadata table it would be left out, where it has no byte,
+or be listed with the bytes that are left: readers would miss its rows without an error. So it is not listed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ class CutFileError(CorruptFileError):
 
 
 class CommittedSizes:
-    """What the completed commits of a timeline say of the sizes of data files. Reads each of them once, as no listing
-    tells; memory: a path and a number for each of their files. Of archived commits only those are read that seem to
-    have written a base file without any byte: what else of a file is missing then is not known. Nor is that a file of
-    the right size has no footer.
+    """What the completed commits of a timeline say of the sizes of data files. Each is read once; memory: a path and a
+    number for each of their files. Of archived commits only those are read that seem to have written a base file
+    without any byte.
     """
 
     def __init__(
@@ -62,14 +61,13 @@ class CommittedSizes:
         return f"commit {name.instant}, which is archived, wrote this file, but it has no bytes"
 
     def refuse_cut(self, info: FileInfo) -> None:
-        """Raises CutFileError for a file that lost bytes."""
         what = self.cut(info)
         if what is not None:
             raise CutFileError(what, path=info.path)
 
     def _is_archived(self, instant: str, path: str) -> bool:
-        """Whether a commit before the timeline wrote the file, or nothing says which files it wrote: readers take it
-        for committed.
+        """Whether a commit before the timeline wrote the file, or nothing says which it wrote: readers take it for
+        committed.
         """
         times = self._commits.requested_times
         if instant in times or not self._commits.contains_or_before_start(instant):
@@ -79,9 +77,7 @@ class CommittedSizes:
 
 
 def least_size(stat: WriteStat) -> int:
-    """The bytes that a file has at least behind its commit. In version 6 later commits append to a log file, and a stat
-    tells the bytes of its own append.
-    """
+    """The bytes that a file has at least behind its commit; in version 6 a stat tells those of its own append."""
     appended = 0 if stat.log_version is None else (stat.log_offset or 0) + stat.total_write_bytes
     return max(stat.file_size_in_bytes, appended)
 

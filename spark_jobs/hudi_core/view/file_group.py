@@ -21,14 +21,13 @@ class DataFile:
 
     @property
     def path(self) -> str:
-        """Relative to the table's base path."""
         return join(self.partition, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file, if there is one, and the log files on top of it in scan order (HoodieLogFile's comparator).
-    `cdc_files` are change-data logs: they belong to the slice when it is cleaned, and hold no rows of it.
+    """A base file, if there is one, and the log files on top of it in scan order. `cdc_files` are change-data logs,
+    which go with the slice when it is cleaned, and hold no rows of it.
     """
 
     file_group: FileGroupId
@@ -49,18 +48,14 @@ class FileSlice:
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """All files: base, logs, change-data logs."""
         return self.data_files + self.cdc_files
 
     @property
     def size(self) -> int:
-        """Bytes of the base file and the log files."""
         return sum(file.size for file in self.data_files)
 
     def merged_with(self, newer: FileSlice) -> FileSlice:
-        """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices). In
-        layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order again.
-        """
+        """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices)."""
         logs = _in_scan_order(self.log_files + newer.log_files)
         return replace(self, log_files=logs, cdc_files=_in_scan_order(self.cdc_files + newer.cdc_files))
 
@@ -77,7 +72,7 @@ def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """All slices of one file group, newest first. `slices` are visible to readers. `uncommitted` are files of instants
+    """All slices of one file group, newest first. `slices` are visible to readers, `uncommitted` are files of instants
     that are not completed, by the instant in their names.
     """
 
@@ -86,7 +81,6 @@ class FileGroup:
     uncommitted: tuple[FileSlice, ...] = ()
 
     def latest_slice(self) -> FileSlice | None:
-        """The newest visible slice."""
         return self.slices[0] if self.slices else None
 
     def latest_slice_up_to(self, instant: str) -> FileSlice | None:
@@ -98,8 +92,8 @@ class FileGroup:
         return next((item for item in self.slices if item.base_instant < instant), None)
 
     def is_cut_off(self, item: FileSlice) -> bool:
-        """Whether log files alone lie above an older slice with files, without a base file between them. In layout 1
-        only a pending compaction leaves such a slice.
+        """Whether log files lie above an older slice without a base file between them, as in layout 1 only a pending
+        compaction leaves them.
         """
         if item.base_file is not None or not item.log_files:
             return False

@@ -1,5 +1,10 @@
 """The file system view: which slices of a file group a query or a service reads, also while a compaction of it is
-pending (AbstractTableFileSystemView)."""
+pending (AbstractTableFileSystemView); and which slices of version 6 a downgrade cut off from their base files.
+
+A log file of version 8 or 9 has its own instant in its name, and a downgrade to version 6 renames none: it compacts all
+file groups. Read in layout 1 as of an instant before that, each log file is a slice of its own, without the rows below
+it. Hudi 0.15 fails there.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,9 @@ from hudi_core.view.slicing import BaseInstantSlicing, Slicing, build_file_group
 
 
 class FileSystemView:
-    """File groups of a table as of one timeline: the verbs of RFC-15 (AbstractTableFileSystemView). `pending` are the
-    plans of pending work; `replaced` maps a replaced file group to its replacecommit; load_view reads both. `slicing`
-    is the rule of the timeline's layout, layout 1's when None. `as_of`, where a method takes it, is the last requested
-    time to be seen, inclusive, in every layout; None means all. Results are sorted by file id.
+    """File groups of a table as of one timeline. `replaced` maps a replaced file group to its replacecommit. `slicing`
+    is layout 1's when None. `as_of`, where a method takes it, is the last requested time to be seen, inclusive, in
+    every layout; None means all. Results are sorted by file id.
     """
 
     def __init__(
@@ -47,7 +51,6 @@ class FileSystemView:
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
 
     def partitions(self) -> list[str]:
-        """All partition paths, sorted."""
         return self._listing.partitions()
 
     def files(self, partition: str) -> list[FileInfo]:
@@ -96,8 +99,8 @@ class FileSystemView:
         return _newest(groups, lambda item: item.base_instant <= as_of and not item.is_empty)
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group; where a compaction is pending, the one that it will compact. That one is
-        without the logs written since.
+        """The newest slice of each file group; where a compaction is pending, the one that it will compact, without
+        later logs.
         """
         return _newest(
             self.file_groups(partition),
@@ -107,12 +110,10 @@ class FileSystemView:
         )
 
     def latest_merged_slices(self, partition: str, as_of: str | None = None) -> list[FileSlice]:
-        """What a snapshot query reads: the newest slice of each file group with rows.
-
-        Where a compaction of the group is pending, the slice before it and the logs written since are one slice, under
-        the older base instant. Time travel is by requested time in every layout, as in Hudi: a slice counts when its
-        base instant is not after `as_of`. Log blocks are not judged here: the scan skips those of uncommitted instants
-        and those after `as_of`. Raises UnsupportedError as of an instant where a slice is cut off.
+        """What a snapshot query reads: the newest slice of each file group with rows. Where a compaction of the group
+        is pending, the slice before it and the logs written since are one slice, under the older base instant. Log
+        blocks are not judged here: the scan skips those of uncommitted instants and those after `as_of`. Raises
+        UnsupportedError as of an instant where a slice is cut off.
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [item for item in merged if item is not None and not item.is_empty]
@@ -149,7 +150,6 @@ class FileSystemView:
 
 
 def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> list[FileSlice]:
-    """The newest slice of each file group that `keep` accepts."""
     found = (next(filter(keep, group.slices), None) for group in groups)
     return [item for item in found if item is not None]
 
@@ -160,9 +160,8 @@ def load_view(
     timeline: Timeline,
     history: Callable[[], ArchivedTimeline],
 ) -> FileSystemView:
-    """A view of the whole active `timeline` with everything it needs read: pending plans, and replacecommits. `history`
-    opens the table's archive; it is called only when the slice of a log file depends on when an archived instant
-    completed, which is possible in layout 2 only.
+    """A view of the whole active `timeline` with pending plans and replacecommits read. `history` opens the archive,
+    only when the slice of a log file depends on when an archived instant completed, in layout 2.
     """
     slicing = slicing_for(active.layout, timeline, CompletionTimes(timeline, history).of)
     replaced = replaced_file_groups(timeline, active.read_commit)

@@ -24,10 +24,10 @@ LISTING_THREADS: Final = 16
 def walk_partitions(
     storage: Storage, list_files: Callable[[str], list[FileInfo]]
 ) -> Iterator[tuple[str, list[FileInfo]]]:
-    """Every partition with its files, sorted by path, level by level of the path, found by one listing of each folder.
-    `list_files` lists the files of a folder. Folders below a partition and `.hoodie` are not listed. Threads list the
-    next folders of a remote storage ahead; at most LISTING_THREADS results of each level are held. Raises FormatError
-    where `.hoodie` is a partition itself, as Hudi's writers make it of that value: its rows would be lost silently.
+    """Every partition with its files, sorted by path, by one listing of each folder; not below a partition, nor
+    `.hoodie`. Threads list the next folders of a remote storage ahead; at most LISTING_THREADS results of each level
+    are held. Raises FormatError where `.hoodie` is a partition itself, as Hudi's writers make it of that value: its
+    rows would be lost silently.
     """
 
     def visit(folder: str) -> tuple[list[FileInfo] | None, list[str]]:
@@ -72,16 +72,14 @@ class FileListing(Protocol):
         ...
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The files of a partition, sorted by path; files that are no data files may be among them. Empty for an
-        unknown partition.
-        """
+        """The files of a partition, sorted by path, foreign ones among them; empty for an unknown partition."""
         ...
 
 
 class StorageListing:
-    """Lists the storage itself. A folder is a partition when it holds `.hoodie_partition_metadata` (with
-    `hoodie.partition.metafile.use.base.format`, that name with the base format's extension), as in
-    FileSystemBackedTableMetadata. Each folder is listed at most once: one value is one view.
+    """Lists the storage itself, each folder at most once. A folder is a partition when it holds
+    `.hoodie_partition_metadata` (with `hoodie.partition.metafile.use.base.format` with the base format's extension), as
+    in FileSystemBackedTableMetadata.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -89,11 +87,10 @@ class StorageListing:
         self._files: dict[str, list[FileInfo]] = {}
 
     def partitions(self) -> list[str]:
-        """See FileListing. Does not look below a partition, nor into `.hoodie`."""
         return sorted(folder for folder, _ in walk_partitions(self._storage, self.files))
 
     def files(self, partition: str) -> list[FileInfo]:
-        """See FileListing. Raises FormatError for a partition path that leaves the table."""
+        """Raises FormatError for a partition path that leaves the table."""
         if partition not in self._files:
             check_partition(partition, source=join(partition, PARTITION_METADATA))
             self._files[partition] = self._storage.list_files(partition)

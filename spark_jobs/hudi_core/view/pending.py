@@ -1,6 +1,5 @@
-"""The plans that are pending on file groups, and where they open a new slice; file_system_view.py chooses what is read.
-
-The file groups that one plan occupies, of compaction, log compaction or clustering: timeline.pending_plans.
+"""The plans that are pending on file groups, and where they open a new slice; which groups one plan occupies:
+timeline.pending_plans.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class PendingWork:
-    """The pending plans of a timeline, each by its requested time. `folder` is the timeline's, for messages. Slices
-    depend on the plans of compactions alone. The others are read on first use, so that a plan which does not fit the
-    table does not prevent reading it.
+    """The pending plans of a timeline, by requested time. `folder` is the timeline's, for messages. Slices depend on
+    the plans of compactions alone: the others are read on first use, so that one which does not fit does not prevent
+    reading.
     """
 
     compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
@@ -33,9 +32,7 @@ class PendingWork:
 
     @staticmethod
     def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
-        """What is pending on `timeline`. Raises StorageNotFoundError, and FormatError naming a plan's file, here and
-        when more is read.
-        """
+        """Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read."""
         return PendingWork(
             active.read_plans(timeline),
             lambda: _log_compaction_plans(active, timeline),
@@ -54,16 +51,12 @@ class PendingWork:
 
     @cached_property
     def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
-        """The file groups of pending compactions, each with the compaction's instant. Raises FormatError for a group in
-        two plans.
-        """
+        """The file groups of pending compactions and their instants. Raises FormatError for a group in two plans."""
         return self._operations(self.compactions, Action.COMPACTION)
 
     @cached_property
     def compacting_by_partition(self) -> dict[str, list[tuple[FileGroupId, str]]]:
-        """The file groups of pending compactions and their instants, so that none goes through those of all partitions.
-        Raises as compacting.
-        """
+        """As compacting, so that no partition goes through the groups of all."""
         found: dict[str, list[tuple[FileGroupId, str]]] = {}
         for group, (instant, _) in self.compacting.items():
             found.setdefault(group.partition, []).append((group, instant))
@@ -76,7 +69,6 @@ class PendingWork:
 
     @cached_property
     def log_compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
-        """The file groups of pending log compactions, likewise."""
         return self._operations(self.read_log_compactions(), Action.LOG_COMPACTION)
 
     def _operations(

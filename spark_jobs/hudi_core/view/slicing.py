@@ -1,12 +1,11 @@
-"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each layout. Pure.
+"""Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each layout; and the file
+groups and slices that follow from the names of a partition's files and the timeline. Pure.
 
 Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name has the base instant of its slice. A slice is visible when
 its base instant is a completed commit or a pending compaction, to which writers already append logs; log blocks are
-judged one by one by the scan.
-
-Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi 1.x): a log file's name has
-the instant that wrote it. It belongs to the slice with the largest base instant that is not after its completion. Files
-are visible by their own instant.
+judged one by one by the scan. Layout 2 (HoodieFileGroup, AbstractTableFileSystemView, CompletionTimeQueryViewV2 of Hudi
+1.x): a log file's name has the instant that wrote it. It belongs to the slice with the largest base instant that is not
+after its completion. Files are visible by their own instant.
 
 In both, the timeline starts at a savepoint's commit that archival kept (`hoodie.archive.beyond.savepoint`), as in Hudi:
 what was archived after it is not visible.
@@ -30,15 +29,12 @@ from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 CompletionOf = Callable[[str], str | None]
-"""The completion time of the instant requested at a time; None where no timeline holds it as completed. The active and
-the archived timeline count.
-"""
+"""The completion time of the instant requested at a time, active or archived; None where none holds it as completed."""
 
 
 class Visibility:
-    """Which instants a reader of `timeline` may see. An instant older than the timeline was archived as completed. One
-    difference from Hudi, which takes any instant older than the first completed write for an archived one: an instant
-    that the timeline itself shows as pending is never committed, however old.
+    """Which instants a reader of `timeline` may see. An instant older than the timeline was archived as completed; but
+    unlike in Hudi one that the timeline itself shows as pending is never committed, however old.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -62,13 +58,11 @@ class Slicing(Protocol):
     """The rule of one timeline layout, over one timeline."""
 
     @property
-    def visibility(self) -> Visibility:
-        """What the timeline shows as committed."""
-        ...
+    def visibility(self) -> Visibility: ...
 
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
         """The base instant of the slice that a log file belongs to, and whether a reader sees the file. `starts` are
-        the base instants of the group's visible slices so far, ascending. The logs of a group come in scan order.
+        the base instants of the group's visible slices so far, ascending; the logs of a group come in scan order.
         """
         ...
 
@@ -80,15 +74,13 @@ class BaseInstantSlicing:
         self.visibility = Visibility(timeline)
 
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
-        """See Slicing."""
         return log.instant, self.visibility.slice_visible(log.instant)
 
 
 class CompletionSlicing:
-    """Layout 2: the slice follows from the completion of the log's instant. Logs and base files of instants that are
-    not completed are not part of the slices, so they cannot draw a committed log into an invisible slice.
-    `completion_of` is called only for a log that is older than the newest slice: any other completed after that slice
-    started.
+    """Layout 2: the slice follows from the completion of the log's instant. Files of instants that are not completed
+    are not part of the slices, so they cannot draw a committed log into an invisible one. `completion_of` is called
+    only for a log older than the newest slice: any other completed after that started.
     """
 
     def __init__(self, timeline: Timeline, completion_of: CompletionOf) -> None:
@@ -97,14 +89,13 @@ class CompletionSlicing:
         self._legacy = frozenset(instant.requested_time for instant in timeline if instant.is_legacy)
 
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
-        """See Slicing."""
         if not self.visibility.file_visible(log.instant):
             return log.instant, False
         return self._base_instant(log.instant, starts), True
 
     def _base_instant(self, instant: str, starts: Sequence[str]) -> str:
-        """getBaseInstantTime: without a slice that started before the completion, the log starts one. A log with an
-        unknown completion belongs to the newest slice.
+        """getBaseInstantTime: without a slice that started before the completion, the log starts one; with an unknown
+        completion it belongs to the newest.
         """
         if not starts:
             return instant
@@ -148,8 +139,6 @@ class _Files:
 
 @dataclass(slots=True)
 class _Parts:
-    """The files of one slice; logs in scan order."""
-
     bases: list[DataFile] = field(default_factory=list)
     logs: list[tuple[LogFileName, DataFile]] = field(default_factory=list)
 
@@ -157,9 +146,8 @@ class _Parts:
 def build_file_groups(
     partition: str, files: Iterable[FileInfo], slicing: Slicing, *, compactions: Iterable[tuple[FileGroupId, str]] = ()
 ) -> list[FileGroup]:
-    """The file groups of one partition, sorted by file id; replaced groups are among them. `files` are what a listing
-    shows; names that are no data files are passed over. `compactions` are the pending compactions' file groups and
-    instants: each gets a slice at that instant, though no file is in it yet.
+    """The file groups of one partition, sorted by file id, replaced ones included. `files` are what a listing shows.
+    `compactions` are the pending compactions' file groups and instants: each gets a slice at that instant.
     """
     groups: dict[str, _Files] = defaultdict(_Files)
     for info in files:
@@ -202,7 +190,7 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
-    """One slice. Of several base files of one instant, which only a retried task leaves, the longest is the whole one
+    """Of several base files of one instant, which only a retried task leaves, the longest is the whole one
     (addBaseFile).
     """
     base = (

@@ -2,11 +2,9 @@
 
 Mirrors HoodieMergeHandle of Hudi 0.15 and its counts: a base row that a newer ordering value protects is neither
 updated nor deleted; a delete of a key that the base file does not hold counts as a delete and as an insert.
-
-A base file may hold a key twice (inserts that are not deduplicated). HoodieMergeHandle merges each of its rows. Readers
-merge the logs' version of a key once, with the first of them, and return the others unchanged (removeLogRecord of
-Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x). Where the log records have
-positions, each is merged with the row at its position, and no row is looked up by its key.
+HoodieMergeHandle merges each row of a key that the base file holds twice; readers merge the first of them and return
+the others unchanged (Iterators.scala and HoodieFileSliceReader in 0.15, KeyBasedFileGroupRecordBuffer in 1.x). Log
+records with positions are merged with the rows there, and no key is looked up.
 """
 
 from __future__ import annotations
@@ -30,9 +28,7 @@ from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_
 
 @dataclass(slots=True)
 class MergeCounts:
-    """Rows in and out: base + inserted - deleted = written. `missed_deletes` are deletes of keys that the base does not
-    hold.
-    """
+    """Rows in and out: base + inserted - deleted = written. `missed_deletes` are of keys that the base lacks."""
 
     base: int = 0
     updated: int = 0
@@ -43,7 +39,6 @@ class MergeCounts:
 
     @property
     def written(self) -> int:
-        """Rows of the result."""
         return self.base - self.deleted + self.inserted
 
 
@@ -61,8 +56,7 @@ class BaseMerger:
         visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
     ) -> None:
         """Base batches must have the schema of the records' rows; `path` is the base file, for errors. `first_only`: of
-        base rows with the same key only the first is merged, as for a reader. Base rows that are not `visible` are as
-        if they were not there.
+        base rows with one key only the first is merged, as for a reader. Rows that are not `visible` are as if absent.
         """
         self.counts = MergeCounts()
         self._records = records
@@ -76,8 +70,8 @@ class BaseMerger:
         self._position = 0
 
     def apply(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches after the merge, in the base file's order. Larger batches cost less per row: each look-up hashes
-        all the logs' keys again.
+        """The batches after the merge, in order. Larger batches cost less per row: each look-up hashes all the logs'
+        keys.
         """
         places = self._lookup(batches)
         start = 0
@@ -192,9 +186,7 @@ class BaseMerger:
 
 
 def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows of `base` followed by `logs`, picked by `indices`. Measured faster than replace_with_mask and filter for
-    every column type.
-    """
+    """Rows of `base` followed by `logs`, picked by `indices`: measured faster than replace_with_mask and filter."""
     picks = pa.array(indices)
     added = [log for log in logs if log.num_rows]
     columns = []

@@ -1,8 +1,7 @@
 """Applies the rules of winning_version.py to all log records and deletes of a file group: one version per key is left.
 
-Everything here is NumPy over all events at once. `winners` is the rule of Hudi 0.15, `event_time_winners` and
-`last_events` those of the merge modes of 1.x. Where two rows may become one, `fold_in_rounds` takes one event of each
-key per round, all keys side by side.
+NumPy over all events at once. `winners` is the rule of Hudi 0.15, `event_time_winners` and `last_events` those of the
+merge modes of 1.x. Where two rows may become one, `fold_in_rounds` takes one event of each key per round.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _NONE = np.int64(-1)
 @dataclass(frozen=True, slots=True)
 class Events:
     """What the logs hold, in merge order. `codes`: the key of each event, 0 ≤ code < `key_count`, every key at least
-    once; `kinds`: Kind of each event; `ranks`: integers that order the ordering values as Java's compareTo does,
-    ignored for natural deletes; `rows`: the row in the payload store, -1 for delete entries; `unordered`: records whose
-    ordering value is null, which compares with no other.
+    once; `ranks`: integers that order the ordering values as Java's compareTo does, ignored for natural deletes;
+    `rows`: the row in the payload store, -1 for delete entries; `unordered`: records whose ordering value is null,
+    which compares with no other.
     """
 
     codes: NDArray[np.int32]
@@ -46,8 +45,8 @@ class Folded:
 
 
 class _Groups:
-    """Events sorted by key, their order kept: `order` are their places among all events, those of a key are from
-    `starts` on, `sizes` of them.
+    """Events sorted by key, their order kept: `order` are their places among all, those of a key `sizes` many from
+    `starts`.
     """
 
     def __init__(self, events: Events) -> None:
@@ -89,12 +88,10 @@ def last_events(events: Events) -> _Ints:
 
 
 def winners(events: Events) -> _Ints:
-    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner).
-
-    Event by event in merge order, where a key starts with nothing: a record replaces the present version, unless that
-    is a record with a greater ordering value; a natural delete (ordering value int 0, or not comparable with the
-    table's) replaces it; a typed delete does too, unless a record with a greater ordering value is present. So a record
-    after a delete always restores the key.
+    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner). In merge order: a record
+    replaces the present version, unless that is a record with a greater ordering value; a natural delete (ordering
+    value int 0, or not comparable with the table's) replaces it; a typed delete does too, unless a record with a
+    greater ordering value is present. So a record after a delete always restores the key.
     """
     if len(events.codes) == events.key_count:
         return last_events(events)
@@ -117,10 +114,9 @@ def winners(events: Events) -> _Ints:
 
 
 def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
-    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later). The
-    last of the greatest ordering values since the key's last natural delete; delete entries right after a natural
-    delete change nothing. With `deletes_win` a typed delete, too, wins over all before it, and later events compare
-    with it.
+    """The winning event of every key under EVENT_TIME_ORDERING (BufferedRecordMergerFactory of Hudi 1.1 and later): the
+    last of the greatest ordering values since the last natural delete, right after which delete entries change nothing.
+    With `deletes_win` a typed delete, too, wins over all before it, and later events compare with it.
     """
     if len(events.codes) == events.key_count:
         return last_events(events)
@@ -144,9 +140,8 @@ def fold_in_rounds(
     merge: Callable[[_Ints, _Ints, NDArray[np.bool_]], tuple[_Ints, NDArray[np.uint8]]],
 ) -> Folded:
     """Folds each key's events in turn, where rows are merged and so each result depends on the one before. `step`
-    answers for pairs of kinds and whether the older ordering value is the greater. `merge` is given the rows of older
-    and newer versions and where the newer one wins, and returns the merged rows and their kinds. There are as many
-    rounds as the most events of one key, each over all keys that have a next event.
+    answers for pairs of kinds and whether the older ordering value is the greater; `merge`, given the rows of both
+    versions and where the newer one wins, returns the merged rows and their kinds.
     """
     groups = _Groups(events)
     held = groups.order[groups.starts]

@@ -1,10 +1,8 @@
 """Log records and deletes of a file group folded to one version per key, or per position in the base file, by the
 table's merge policy.
 
-Held in memory are, for every log record and delete entry, the key, the ordering value and 13 bytes (21 where rows are
-found by their positions), and the rows of
-records up to the budget; beyond it rows are in memory-mapped files (PayloadStore). Rows that were merged from several
-versions are stored there, too.
+In memory are, for every record and delete entry, the key, the ordering value and 13 bytes (21 with positions), and rows
+up to the budget, merged ones included; beyond it rows are in memory-mapped files (PayloadStore).
 """
 
 from __future__ import annotations
@@ -40,13 +38,13 @@ _LARGE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class LogRecords:
-    """One version per key, keys in the order in which they first occur in the logs; with `positions` one version for
-    each of these rows of the base file, in their order.
+    """One version per key, in the order in which keys first occur in the logs; with `positions` one for each of these
+    rows of the base file, in their order.
 
-    `keys`: string array; `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries; `ordering`: its
-    ordering value as `Ordering.type`, null for natural deletes; `against_base`: what base rows are compared with where
-    that is another value (Ordering.by_arrival), else None. `merger` makes one row of it and a base row; None where
-    no two rows are ever merged. `record_count` and `delete_count` are what was merged.
+    `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries; `ordering`: its ordering value as
+    Ordering.type, null for natural deletes; `against_base`: what base rows are compared with where that is another
+    value (Ordering.by_arrival). `merger` makes one row of it and a base row; None where no two rows are ever merged.
+    `record_count` and `delete_count` are what was merged.
     """
 
     keys: pa.Array
@@ -94,7 +92,6 @@ class LogMerger:
 
     @property
     def events(self) -> int:
-        """How many records and deletes were added."""
         return self._records + self._deletes
 
     def add_positions(self, positions: NDArray[np.int64]) -> None:
@@ -102,9 +99,9 @@ class LogMerger:
         self._positions.append(positions)
 
     def add_records(self, batch: pa.RecordBatch, *, path: str, partial: frozenset[str] | None = None) -> None:
-        """Adds log records; `path` is their file, for errors. `partial` names the columns of a partial-update block
-        (header IS_PARTIAL): the batch holds nulls in the others. Raises CorruptFileError for a row without a key,
-        UnsupportedError for a partial block where it would be merged by other rules as well.
+        """Adds log records; `path` is their file, `partial` the columns of a partial-update block (header IS_PARTIAL),
+        of which the batch holds nulls in the others. Raises CorruptFileError for a row without a key, UnsupportedError
+        for a partial block where it would be merged by other rules as well.
         """
         if partial is not None and (self._policy.fill is not Fill.NOTHING or self._policy.whole_rows):
             raise UnsupportedError(
@@ -138,7 +135,6 @@ class LogMerger:
             self._against_base.append(pa.nulls(len(keys), self._ordering.base_type))
 
     def finish(self) -> LogRecords:
-        """Folds all events; the merger is spent afterwards."""
         merger = self._merger if self._partial or self._merger.always else None
         if not self._keys:
             empty = np.empty(0, dtype=np.int64)

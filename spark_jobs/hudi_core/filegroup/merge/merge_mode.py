@@ -1,6 +1,5 @@
-"""The record merge mode of a table by its properties (Hudi 1.x), and what marks a row as deleted.
-
-See HoodieTableConfig and DeleteContext.
+"""The record merge mode and the payload class of a table by its properties (HoodieTableConfig, DeleteContext), as
+values: no class is ever loaded; and what marks a row as deleted.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ class Fill(str, Enum):
     DEFAULT = "default"
     """Values equal to the field's default (OverwriteWithLatestAvroPayload.overwriteField)."""
     REFERENCE_DEFAULT = "reference_default"
-    """Values that are the same Java object as the field's default: null, booleans, and whole numbers from -128 to 127.
-    PartialUpdateHandler.reconcileDefaultValues of 1.1 and later compares by reference, and Java caches one object for
-    each of these numbers.
+    """Values that are the same Java object as the field's default: null, booleans, and whole numbers from -128 to 127
+    (PartialUpdateHandler.reconcileDefaultValues of 1.1 and later compares by reference).
     """
     MARKER = "marker"
     """Text and bytes equal to the marker of unavailable values."""
@@ -82,7 +80,6 @@ STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 STRATEGY_KEY_0_15 = "hoodie.compaction.record.merger.strategy"
 """Written to every version 6 table by Hudi 0.15, which merges by the payload class where it is EVENT_TIME_STRATEGY."""
 STRATEGY_OPTION_0_15 = "hoodie.datasource.write.record.merger.strategy"
-"""The option of writers and readers for the same."""
 ORDERING_FIELDS_KEY = "hoodie.table.ordering.fields"
 """The name of the ordering column's key in Hudi 1.1 and later; 1.0 and 0.15 know only the older key."""
 PARTIAL_UPDATE_KEY = "hoodie.table.partial.update.mode"
@@ -106,8 +103,6 @@ def reads_as_hudi_1(config: TableConfig) -> bool:
 
 
 class Mode(str, Enum):
-    """RecordMergeMode."""
-
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
     CUSTOM = "CUSTOM"
@@ -123,8 +118,8 @@ _BY_STRATEGY = {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRAT
 
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
-    """A row is a delete when `column`, as text, is one of `values`; `any_case` when their case does not matter.
-    Booleans are true, false.
+    """A row is a delete when `column`, as text (true, false), is one of `values`; `any_case` when case does not
+    matter.
     """
 
     column: str
@@ -133,10 +128,9 @@ class DeleteMark:
 
 
 def resolve_mode(config: TableConfig) -> Mode:
-    """The merge mode: the table's property, else inferred from payload class, strategy and ordering field. As
-    HoodieTableConfig.inferMergingConfigsForPreV9Table: up to version 7 the payload class takes precedence over the
-    strategy, later the strategy. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does
-    not exist.
+    """The table's property, else inferred from payload class, strategy and ordering field
+    (HoodieTableConfig.inferMergingConfigsForPreV9Table): up to version 7 the payload class takes precedence over the
+    strategy. Raises UnsupportedError for a custom merger class, ConfigError for a mode that does not exist.
     """
     name = config.raw.get(MERGE_MODE_KEY)
     strategy = config.raw.get(STRATEGY_KEY) or (
@@ -163,8 +157,8 @@ def resolve_mode(config: TableConfig) -> Mode:
 
 def check_strategy_0_15(given: Mapping[str, str], *, hudi_1: bool, path: str) -> None:
     """Raises UnsupportedError where the properties or options of a version 6 table choose a merger class of a user.
-    Hudi 0.15 merges by the class of that strategy (HoodieRecordUtils.createRecordMerger), and by the payload class
-    where it is not given one; its own mergers have EVENT_TIME_STRATEGY alone.
+    Hudi 0.15 merges by the class of that strategy (HoodieRecordUtils.createRecordMerger), else by the payload class;
+    its own mergers have EVENT_TIME_STRATEGY alone.
     """
     known = _STRATEGIES if hudi_1 else {EVENT_TIME_STRATEGY}
     for name in (STRATEGY_KEY_0_15, STRATEGY_OPTION_0_15):
@@ -194,8 +188,8 @@ def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
 def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: bool, path: str) -> tuple[DeleteMark, ...]:
     """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's marker, and the payload class's. In
     Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it, of a
-    top-level column; 1.x evaluates both, also of a nested column (RecordContext.isCustomDeleteRecord). Raises
-    ConfigError for a field without a marker, or the reverse.
+    top-level column; 1.x evaluates both (RecordContext.isCustomDeleteRecord). Raises ConfigError for a field without a
+    marker, or the reverse.
     """
     marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)

@@ -27,9 +27,9 @@ from hudi_core.model.names import alike
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
-"""Types whose Java class is the same in a record and in a delete entry, in every version. In 0.15 a string is a Utf8 in
-one and a String in the other, a date is an Integer and a LocalDate, so Hudi never compares those and the delete wins.
-1.x converts text, and from 1.1 on decimals, into the engine's class before it compares.
+"""Types whose Java class is the same in a record and in a delete entry. In 0.15 a string is a Utf8 and a String, a date
+an Integer and a LocalDate, so Hudi never compares those and the delete wins. 1.x converts text, and from 1.1 on
+decimals.
 """
 _DIGITS = 38
 _DELETE_SCALE = 15
@@ -38,9 +38,8 @@ _DELETE_SCALE = 15
 
 @dataclass(frozen=True, slots=True)
 class OrderingColumn:
-    """One ordering column. `kind` is its Avro type, and so the only type of a delete's ordering value that compares
-    with it; `delete_factor` converts a delete's raw value into the unit of the column (milliseconds into microseconds).
-    `name` may lead into structs: `a.b`.
+    """`kind` is its Avro type, and so the only type of a delete's ordering value that compares with it; `delete_factor`
+    converts a delete's raw value into the unit of the column. `name` may lead into structs: `a.b`.
     """
 
     name: str
@@ -56,7 +55,6 @@ class OrderingColumn:
         return pa.nulls(batch.num_rows, self.type) if column is None else self.normal(column)
 
     def normal(self, column: pa.Array) -> pa.Array:
-        """A column's values as `type`; nulls stay."""
         if column.type.equals(self.type):
             return column
         if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
@@ -72,10 +70,10 @@ class Ordering:
 
     `columns` is empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0.
     `hudi_1`: null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a
-    natural delete; else null is refused, as Hudi 0.15 does. `compared` are the types of delete ordering values that
-    compare with records'. `defaults` holds the fields' Avro defaults other than null. `by_arrival`: versions in log
-    files are ordered as without a column. Hudi 0.15 takes a field within a struct for absent there (SpillableMapUtils),
-    and finds it where a payload class compares it with a base row's.
+    natural delete; Hudi 0.15 refuses null. `compared` are the types of delete ordering values that compare with
+    records'; `defaults` the fields' Avro defaults. `by_arrival`: versions in log files are ordered as without a column:
+    Hudi 0.15 takes a field within a struct for absent there (SpillableMapUtils), and finds it where a payload class
+    compares it with a base row's.
     """
 
     columns: tuple[OrderingColumn, ...]
@@ -105,17 +103,14 @@ class Ordering:
 
     @property
     def base_type(self) -> pa.DataType:
-        """The type of base rows' ordering values."""
         return _type_of(self.columns)
 
     @property
     def _in_logs(self) -> tuple[OrderingColumn, ...]:
-        """The columns that order versions in log files."""
         return () if self.by_arrival else self.columns
 
     @property
     def names(self) -> frozenset[str]:
-        """The top-level columns that hold ordering values."""
         return top_columns(column.name for column in self.columns)
 
     @property
@@ -126,15 +121,14 @@ class Ordering:
     @property
     def same_class(self) -> bool:
         """Whether a value of a log record has the Java class of a base row's (ReflectionUtils.isSameClass). In 0.15
-        dates and decimals have not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them, and
-        HoodieAvroUtils.getNestedFieldVal makes a LocalDate and a BigDecimal of a base row's. In CUSTOM mode of 1.x text
-        has not either: one value is Avro's, the other Spark's.
+        dates and decimals have not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them,
+        HoodieAvroUtils.getNestedFieldVal makes a LocalDate and a BigDecimal. In CUSTOM mode of 1.x text has not either.
         """
         return all(column.same_class for column in self.columns)
 
     def values(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The ordering values of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table: then
-        no order is defined.
+        """Of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table: then no order is
+        defined.
         """
         arrays = [self._row_values(column, batch) for column in self._in_logs]
         for column, values in zip(self._in_logs, arrays, strict=True):
@@ -145,12 +139,12 @@ class Ordering:
         return _joined(arrays, self._in_logs, batch.num_rows)
 
     def base_values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The ordering values of base rows; null in a row that is older than the column."""
+        """Of base rows; null in a row that is older than the column."""
         return _joined([self._row_values(column, batch) for column in self.columns], self.columns, batch.num_rows)
 
     def log_ranks(self, values: pa.Array) -> NDArray[np.int64]:
-        """The `ranks` of versions in log files. Hudi 0.15 compares decimals there as Avro stores them
-        (GenericData.Fixed.compareTo): the bytes have no sign, so that negative values are above all others.
+        """The `ranks` of versions in log files. Hudi 0.15 compares decimals there by their bytes
+        (GenericData.Fixed.compareTo), without a sign: negative values are above all others.
         """
         found = ranks(values)
         if self.hudi_1 or not pa.types.is_decimal(values.type):
@@ -159,8 +153,8 @@ class Ordering:
         return np.where(negative, found + len(found), found)
 
     def against_base(self, batch: pa.RecordBatch, payload: Payload) -> pa.Array:
-        """Of log records that are ordered by arrival, what is compared with base_values. DefaultHoodieRecordPayload
-        looks into both rows. PartialUpdateAvroPayload has the int 0, which it compares with an int alone.
+        """Of log records that are ordered by arrival, what is compared with base_values: DefaultHoodieRecordPayload
+        looks into both rows, PartialUpdateAvroPayload has the int 0, which it compares with an int alone.
         """
         if payload is not Payload.PARTIAL_UPDATE:
             return self.base_values(batch)
@@ -172,8 +166,8 @@ class Ordering:
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 
     def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows have the default ordering value, int 0, as their own (OrderingValues.isDefault). All rows of a
-        table without an ordering column, none of one with several.
+        """Which rows have the default ordering value, int 0 (OrderingValues.isDefault): all without an ordering column,
+        none with several.
         """
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
@@ -181,9 +175,8 @@ class Ordering:
         return as_mask(pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values))
 
     def of_deletes(self, entries: pa.Table) -> tuple[NDArray[np.bool_], pa.Array]:
-        """Which entries of a delete block always win, and the ordering values of the others as `type`. The entries are
-        those of codec.log.delete_columns. An entry without a value, with the int 0 that means none, or with a value
-        that Hudi does not compare is a natural delete.
+        """Which entries of delete_columns always win, and the ordering values of the others as `type`. An entry without
+        a value, with the int 0, or with a value that Hudi does not compare is a natural delete.
         """
         columns = self._in_logs
         if len(columns) <= 1:
@@ -303,8 +296,8 @@ def nulls(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def _java_numbers(values: pa.Array) -> NDArray[np.int64]:
-    """Integers in the order of Double.compareTo, which Float.compareTo shares: -0.0 is below 0.0, NaN above all, and
-    equal to itself whatever its bits.
+    """Integers in the order of Double.compareTo and Float.compareTo: -0.0 is below 0.0, NaN above all and equal to
+    itself.
     """
     numbers = np.array(values.fill_null(0.0), np.float64)
     numbers[np.isnan(numbers)] = np.nan

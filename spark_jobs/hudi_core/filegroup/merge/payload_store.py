@@ -1,7 +1,4 @@
-"""The rows of log records, addressed by row number.
-
-They are in memory up to a budget, beyond it in memory-mapped Arrow IPC files.
-"""
+"""The rows of log records by number: in memory up to a budget, beyond it in memory-mapped Arrow IPC files."""
 
 from __future__ import annotations
 
@@ -21,15 +18,11 @@ _PIECES = 4
 
 
 class PayloadStore:
-    """Appends batches of one schema and returns rows in any order.
-
-    Memory: at most `budget` bytes of rows, plus the batch being appended. What was spilled is read through memory maps:
-    pages of files, which the operating system drops when it needs the memory. Spill files are in a temporary folder of
-    their own until close().
+    """Appends batches of one schema and returns rows in any order. Memory: at most `budget` bytes of rows, plus the
+    batch being appended; what was spilled, into a temporary folder until close(), is read through memory maps.
     """
 
     def __init__(self, schema: pa.Schema, *, budget: int) -> None:
-        """`budget` in bytes."""
         self.schema = schema
         self.rows = 0
         self.spilled_bytes = 0
@@ -57,11 +50,9 @@ class PayloadStore:
 
     @property
     def row_bytes(self) -> int:
-        """What a row takes up, on the average."""
         return self._bytes // max(1, self.rows)
 
     def take(self, rows: NDArray[np.int64]) -> pa.RecordBatch:
-        """The rows with these numbers, in this order."""
         self._combine_waiting()
         if len(rows) == 0 or not self._chunks:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
@@ -80,7 +71,6 @@ class PayloadStore:
         return combine(parts, self.schema).take(pa.array(back))
 
     def close(self) -> None:
-        """Forgets all rows and removes the spill files."""
         self._chunks, self._waiting = [], []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -122,7 +112,6 @@ class PayloadStore:
 
 
 def combine(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """One batch of all rows, in order."""
     if len(batches) == 1:
         return batches[0]
     columns = [pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(schema))]

@@ -21,8 +21,8 @@ EMPTY_KEY = "__empty__"
 
 
 def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> pa.Array:
-    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several; fields by dotted name.
-    As KeyGenerator.constructRecordKey and RecordContext.virtualKeyExtractor. A field that the rows lack is null. Raises
+    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several, by dotted name; a field
+    that the rows lack is null (KeyGenerator.constructRecordKey, RecordContext.virtualKeyExtractor). Raises
     CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
     """
     found = [column_of(batch, name) for name in fields]
@@ -43,8 +43,8 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:
-    """Record keys as a string array. Raises CorruptFileError for a null key and UnsupportedError for a type that makes
-    no key.
+    """Record keys as a string array. Raises CorruptFileError for a null key, UnsupportedError for a type that makes
+    none.
     """
     if column.null_count:
         raise CorruptFileError(f"{column.null_count} records have no record key", path=path)
@@ -64,8 +64,8 @@ def _text(column: pa.Array, path: str) -> pa.Array:
 
 
 def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
-    """Which rows are marked as deleted; a mark in a column that the rows lack marks none. Unlike other columns that of
-    a mark is found in its own case alone, as payloads of Hudi ask for it.
+    """Which rows are marked as deleted. Unlike others the column of a mark is found in its own case alone, as by Hudi's
+    payloads.
     """
     flags = np.zeros(batch.num_rows, dtype=np.bool_)
     for mark in policy.delete_marks:

@@ -1,4 +1,8 @@
-"""Rows of two versions made one: by their fields, or by a function of the user; in the logs and against the base."""
+"""Rows of two versions made one: by their fields, or by a function of the user; in the logs and against the base.
+
+Partial-update blocks, and payload classes that fill fields: SparkRecordMergingUtils.mergePartialRecords,
+PartialUpdateHandler, OverwriteNonDefaultsWithLatestAvroPayload, PartialUpdateAvroPayload, PostgresDebeziumAvroPayload.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,6 @@ Mask = NDArray[np.bool_]
 Patterns = NDArray[np.int32]
 
 FULL = 0
-"""The pattern of rows that have all columns."""
 _ONE_OBJECT = range(-128, 128)
 """Whole numbers for which Integer.valueOf and Long.valueOf give one object each."""
 _KINDS = frozenset({"boolean", "int", "long", "float", "double", "string"})
@@ -39,9 +42,7 @@ class Default:
 
 
 def field_defaults(schema: AvroSchema) -> dict[str, Default]:
-    """The top-level fields whose default is a plain value. A null default, none, and one of a complex type are omitted:
-    no value that is not null equals those in Java.
-    """
+    """The top-level fields whose default is a plain value: no value that is not null equals another default in Java."""
     found = {}
     for field in schema["fields"]:
         value, kind = field.get("default"), field["type"]
@@ -58,7 +59,6 @@ class ColumnPatterns:
     """Which columns rows of partial-update blocks have: a number per set of columns, 0 for all."""
 
     def __init__(self, names: list[str]) -> None:
-        """`names`: the columns of the rows' schema, in its order."""
         self._names = names
         self._numbers: dict[bytes, int] = {np.ones(len(names), dtype=np.bool_).tobytes(): FULL}
         self._present = np.ones((1, len(names)), dtype=np.bool_)
@@ -96,7 +96,6 @@ class FieldMerger:
     def __init__(
         self, schema: pa.Schema, policy: MergePolicy, defaults: Mapping[str, Default], patterns: ColumnPatterns
     ) -> None:
-        """`schema` is that of all rows, `defaults` Ordering.defaults."""
         self._schema = schema
         self._fill = policy.fill
         self._marker = policy.fill_marker
@@ -167,7 +166,6 @@ class RowMerger:
     def __init__(
         self, schema: pa.Schema, policy: MergePolicy, defaults: Mapping[str, Default], store: PayloadStore
     ) -> None:
-        """`schema` is that of the store's rows."""
         self._policy = policy
         self._store = store
         self._columns = ColumnPatterns(schema.names)
@@ -181,8 +179,8 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Records which columns the rows have that were appended to the store. Four bytes a row, from the first partial
-        block on.
+        """Records which columns the rows appended to the store have: four bytes a row, from the first partial block
+        on.
         """
         if partial is not None or self._patterns:
             self._append(np.full(rows, self._columns.number(partial), dtype=np.int32))
@@ -190,7 +188,6 @@ class RowMerger:
             self._full_rows += rows
 
     def patterns_of(self, rows: NDArray[np.int64]) -> Patterns:
-        """The column patterns of rows of the store."""
         if not self._patterns:
             return np.full(len(rows), FULL, dtype=np.int32)
         if len(self._patterns) > 1:
@@ -205,8 +202,8 @@ class RowMerger:
     def merge_stored(
         self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds. Where only
-        partial rows are merged, a winner that has all columns is kept as it is.
+        """Merges rows of the store pairwise, appends the results, and returns their rows and kinds. Where only partial
+        rows are merged, a winner that has all columns is kept as it is.
         """
         if self.always:
             return self._merge_all(old, new, newer_wins)
@@ -236,8 +233,8 @@ class RowMerger:
         return np.concatenate(rows), np.concatenate(kinds)
 
     def needed(self, step: Step, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where a base row and a row of the store are merged into one, of those that `step` names. Not where only
-        partial rows are merged and the row that wins has all columns.
+        """Where a base row and a row of the store are merged into one, of those that `step` names: where only partial
+        rows are, not if the row that wins has all columns.
         """
         if self.always:
             return step.merge

@@ -1,11 +1,8 @@
-"""Which merge rules a table has by its properties: payload class, merge mode, delete marks.
+"""Which merge rules (winning_version.py) a table has by its properties: payload class, merge mode, delete marks.
 
-The rules themselves are in winning_version.py.
-
-Which rules are in force depends on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload
-classes (Rules.PAYLOAD_0_15). Hudi 1.x merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0
-differs from 1.1 and later. A version 6 table that has properties of 1.x is kept by 1.x and merged by its rules.
-docs/merge.md describes the rules for users.
+They depend on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload classes. Hudi 1.x
+merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 differs from 1.1 and later; it keeps a
+version 6 table that has properties of 1.x. docs/merge.md describes the rules for users.
 """
 
 from __future__ import annotations
@@ -56,13 +53,11 @@ class Rules(str, Enum):
 class MergePolicy:
     """What a merge needs to know of a table.
 
-    `key_fields` are the columns that hold the record key: `_hoodie_record_key`, or those of a table without meta
-    columns. `ordering_fields` is empty when rows of a key are ordered by arrival alone. `payload` matters to the rules
-    that use the payload class. `fill` is which fields of a row are filled from the row that it wins over, and
-    `fill_marker` is the text of Fill.MARKER. A log record is a delete when one of `delete_marks` matches.
-    `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record before it.
-    `function` names the registered merge function of Rules.FUNCTION. `by_position`: where log blocks name rows of the
-    base file, these are merged, and not the first ones with the records' keys (filegroup.read.slice_merge).
+    `key_fields` are the columns that hold the record key. `ordering_fields` is empty when rows of a key are ordered by
+    arrival alone. `fill` is which fields of a row are filled from the row that it wins over, `fill_marker` the text of
+    Fill.MARKER. `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record
+    before it. `function` names the registered function of Rules.FUNCTION. `by_position`: where log blocks name rows of
+    the base file, these are merged, and not the first ones with the records' keys.
     """
 
     key_fields: tuple[str, ...]
@@ -83,19 +78,17 @@ class MergePolicy:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether ordering values decide anything."""
         return self.rules not in (Rules.COMMIT_TIME, Rules.FUNCTION)
 
     @property
     def whole_rows(self) -> bool:
-        """Whether a merge must read every column, whatever columns a query selects."""
         return self.rules is Rules.FUNCTION
 
     @staticmethod
     def for_table(config: TableConfig, options: Mapping[str, str] | None = None) -> MergePolicy:
-        """The policy of a table. `options` may hold `airflow_hudi.merge.function` and `hoodie.payload.delete.*`, which
-        Hudi keeps in no properties before table version 9. Raises UnsupportedError naming the payload class or merge
-        strategy that this engine does not implement, ConfigError for properties that contradict each other.
+        """`options` may hold `airflow_hudi.merge.function` and `hoodie.payload.delete.*`, which Hudi keeps in no
+        properties before table version 9. Raises UnsupportedError naming a payload class or merge strategy that this
+        engine does not implement, ConfigError for properties that contradict each other.
         """
         given = {**config.raw, **(options or {})}
         function = MERGE_FUNCTION.read(options or {})
@@ -175,8 +168,8 @@ def _fill_of_mode(mode: str, path: str) -> Fill:
 
 
 def key_fields(config: TableConfig) -> tuple[str, ...]:
-    """The columns of stored rows that make the record key (record_keys); a table without meta columns has it in the key
-    fields. As HoodieTableConfig.getRecordKeyFields. Raises UnsupportedError where there are none.
+    """The columns of stored rows that make the record key: the key fields of a table without meta columns
+    (HoodieTableConfig.getRecordKeyFields). Raises UnsupportedError where there are none.
     """
     if config.populate_meta_fields:
         return (RECORD_KEY,)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from hudi_core.errors import ConfigError
 
 MergeFunction: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], "tuple[pa.RecordBatch, NDArray[np.bool_] | None]"]
-"""Given older and newer versions of the same keys, row by row, returns merged rows and which are deleted (None: none).
-Both batches and the result have one schema and one length; row i of each belongs to one key. It is called with many
-keys at once, and again for keys of three versions and more, with what it returned as the older version.
+"""Given older and newer versions of the same keys, row by row, returns merged rows and which are deleted (None: none),
+of one schema and one length. It is called with many keys at once, and again for keys of three versions and more, with
+what it returned as the older version.
 """
 
 _OPTION = "airflow_hudi.merge.function"
@@ -29,8 +29,8 @@ _functions: dict[str, MergeFunction] = {}
 
 
 def register_merger(name: str, function: MergeFunction) -> None:
-    """Registers `function` in this process as `name`. Raises ConfigError for a name that another function has, or that
-    is empty.
+    """Registers `function` in this process. Raises ConfigError for a name that another function has, or that is
+    empty.
     """
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a merge function", remedy="letters, digits, _, . and - make a name")
@@ -52,9 +52,7 @@ def merger_named(name: str) -> MergeFunction:
 
 
 def apply_merger(name: str, older: pa.RecordBatch, newer: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
-    """Calls the function and checks what it returns. Raises ConfigError naming the function where that has another
-    schema or length.
-    """
+    """Calls the function. Raises ConfigError naming it where what it returns has another schema or length."""
     result = merger_named(name)(older, newer)
     merged, deleted = result if isinstance(result, tuple) and len(result) == 2 else (None, None)
     if (

@@ -1,11 +1,9 @@
 """Which of two versions of a row wins: by EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING, CUSTOM, or the payload of 0.15.
 
 table_policy.py says which of these a table has, ordering_values.py how ordering values compare; fold_per_key.py applies
-them to all versions of a key; among log records it has the two most frequent rules in a form of its own. The rules are
-NumPy over many pairs at once.
-
-A pair is an older version, the newer one, and whether the older one's ordering value is the greater (`above`). The
-answer is a Step. Each rule names Hudi's code for the same question.
+them to all versions of a key, the two most frequent rules in a form of its own. The rules are NumPy over many pairs of
+an older version, a newer one, and whether the older one's ordering value is the greater (`above`). Each names Hudi's
+code for the same question.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ _BY_ORDER = frozenset({Payload.DEFAULT, Payload.EVENT_TIME, Payload.PARTIAL_UPDA
 
 
 class Kind(IntEnum):
-    """The form of a version of a row. FLAGGED is a log record whose own delete mark is set; the others without a row
-    are delete entries: TYPED_DELETE has an ordering value that compares with records', NATURAL_DELETE has none and wins
-    over all before it. Hudi 1.x takes a flagged record with the default ordering value for a natural delete
-    (BufferedRecord.isCommitTimeOrderingDelete).
+    """The form of a version of a row. FLAGGED is a log record whose own delete mark is set, TYPED_DELETE a delete entry
+    with an ordering value that compares with records', NATURAL_DELETE one that wins over all before it: without such a
+    value, and in Hudi 1.x a flagged record with the default one (BufferedRecord.isCommitTimeOrderingDelete).
     """
 
     RECORD = 0
@@ -50,9 +47,8 @@ class Step:
 def log_step(
     policy: MergePolicy, old: Kinds, new: Kinds, above: Mask, *, compared: bool = True, deletes_win: bool = False
 ) -> Step:
-    """Of two versions in log files. `compared` is Ordering.same_class: whether values of payloads and of rows have one
-    Java class. `deletes_win`: a delete entry's value has another class than a record's, so it wins over all before it,
-    and later versions compare with it (text in Hudi 1.0).
+    """Of two versions in log files. `compared` is Ordering.same_class. `deletes_win`: a delete entry's value has
+    another class than a record's, so it wins over all before it, and later versions compare with it (text in Hudi 1.0).
     """
     if policy.rules is Rules.PAYLOAD_0_15:
         return _payload_0_15_logs(policy.payload, old, new, above)
@@ -69,9 +65,7 @@ def log_step(
 
 
 def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = True) -> Step:
-    """Of a base row and what the logs have left of its key: in Hudi 1.x as of a record and a newer version in logs.
-    `compared`: see log_step.
-    """
+    """Of a base row and what the logs have left of its key: in Hudi 1.x as of a record and a newer version in logs."""
     if policy.rules is Rules.PAYLOAD_0_15:
         return _payload_0_15_base(policy.payload, new, above, compared)
     record = np.full(len(new), Kind.RECORD, dtype=np.uint8)
@@ -88,9 +82,9 @@ def compares_with_base(policy: MergePolicy) -> bool:
 
 
 def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) -> Step:
-    """HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine. The methods are processNextRecord
-    and processNextDeletedRecord. A record after a delete restores the key, whatever the delete's ordering value.
-    PartialUpdateAvroPayload.preCombine merges two records both ways, but a newer deleted one stays as it is.
+    """HoodieMergedLogRecordScanner with OverwriteWithLatestAvroPayload.preCombine. A record after a delete restores the
+    key, whatever the delete's ordering value. PartialUpdateAvroPayload.preCombine merges two records both ways, but a
+    newer deleted one stays as it is.
     """
     replace = ~((old <= Kind.FLAGGED) & above) | (new == Kind.NATURAL_DELETE)
     if payload is not Payload.PARTIAL_UPDATE:
@@ -100,9 +94,8 @@ def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) ->
 
 
 def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask, compared: bool) -> Step:
-    """HoodieRecordPayload.combineAndGetUpdateValue, where a delete entry is never compared with the base. Whether a
-    flagged record is compared depends on the class (EventTimeAvroPayload and PartialUpdateAvroPayload check the flag
-    first).
+    """HoodieRecordPayload.combineAndGetUpdateValue: a delete entry is never compared with the base, a flagged record
+    not where the class checks the flag first (EventTimeAvroPayload, PartialUpdateAvroPayload).
     """
     wins = _payload_wins(payload, above, compared)
     by_order = Kind.FLAGGED if payload in (Payload.DEFAULT, Payload.POSTGRES) else Kind.RECORD
@@ -111,18 +104,16 @@ def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask, compared: bool
 
 
 def _completed(payload: Payload, replace: Mask) -> Mask:
-    """Where a payload class merges two rows into one: always, never, or only where the newer one wins. The last is
-    PostgresDebeziumAvroPayload.
-    """
+    """Where a payload class merges two rows into one: always, never, or (Postgres) where the newer one wins."""
     if payload in (Payload.NON_DEFAULTS, Payload.PARTIAL_UPDATE):
         return np.ones(len(replace), dtype=np.bool_)
     return replace if payload is Payload.POSTGRES else np.zeros(len(replace), dtype=np.bool_)
 
 
 def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
-    """Where the newer version wins under EVENT_TIME_ORDERING (BufferedRecordMergerFactory.shouldKeepNewerRecord). On
-    equal values the newer version wins. A natural delete wins over all before it and loses to any row after it; a
-    delete entry after it changes nothing (deltaMergeDeleteRecord).
+    """Where the newer version wins (BufferedRecordMergerFactory.shouldKeepNewerRecord): also on equal values. A natural
+    delete wins over all before it and loses to any row after it; a delete entry after it changes nothing
+    (deltaMergeDeleteRecord).
     """
     entry = new == Kind.TYPED_DELETE
     wins = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)
@@ -131,15 +122,13 @@ def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
 
 
 def _modes(replace: Mask, old: Kinds, new: Kinds) -> Step:
-    """Two rows are merged by their fields, in every mode; deletes are not merged. As
-    PartialUpdateHandler.partialMerge.
-    """
+    """Two rows are merged by their fields, in every mode (PartialUpdateHandler.partialMerge); deletes are not."""
     return Step(replace, (old == Kind.RECORD) & (new == Kind.RECORD))
 
 
 def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
-    """FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0 in CUSTOM mode. Deletes are ordered as in
-    event-time ordering, two rows go through combineAndGetUpdateValue, in the logs as against the base.
+    """FileGroupRecordBuffer.doProcessNextDataRecord and merge of Hudi 1.0: deletes are ordered as in event-time
+    ordering, two rows go through combineAndGetUpdateValue.
     """
     deleted = (old != Kind.RECORD) | (new != Kind.RECORD)
     natural = (old == Kind.NATURAL_DELETE) | (new == Kind.NATURAL_DELETE)
@@ -148,9 +137,9 @@ def _custom_1_0(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared: bool) -> Step:
-    """HoodieAvroRecordMerger.merge of Hudi 1.1 and later. Without an older row the newer version wins, else
-    combineAndGetUpdateValue decides, and only DefaultHoodieRecordPayload and its subclasses let that depend on a
-    delete's ordering value.
+    """HoodieAvroRecordMerger.merge of Hudi 1.1 and later: without an older row the newer version wins, else
+    combineAndGetUpdateValue decides, by a delete's ordering value only in DefaultHoodieRecordPayload and its
+    subclasses.
     """
     free = (new == Kind.NATURAL_DELETE) | (old >= Kind.TYPED_DELETE)
     by_order = _payload_wins(payload, above, compared)
@@ -166,8 +155,8 @@ def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
-    """Where combineAndGetUpdateValue lets the newer of two rows win. PartialUpdateAvroPayload.isRecordNewer compares
-    values of one class only.
+    """Where combineAndGetUpdateValue lets the newer row win; PartialUpdateAvroPayload compares values of one class
+    only.
     """
     if payload not in _BY_ORDER or (payload is Payload.PARTIAL_UPDATE and not compared):
         return np.ones(len(above), dtype=np.bool_)

@@ -1,4 +1,9 @@
-"""Base files: checked, and read as batches of the table's schema."""
+"""Base files: checked, and read as batches of the table's schema.
+
+Of tables that schema-on-read changed, columns are found by id (InternalSchemaMerger): a file's columns are renamed to
+the query's names first. `sources` are timeline.schema_history's answer for the instant that wrote the file; empty ones
+change nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,6 @@ from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
 RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
-"""Which row groups of a Parquet file to read; None is all."""
 BOOTSTRAP_INSTANT = "00000000000001"
 """The instant of files that a metadata-only bootstrap writes (HoodieTimeline.METADATA_BOOTSTRAP_INSTANT_TS)."""
 History = Sequence[Sequence[Any]]
@@ -46,8 +50,8 @@ def refuse_skeleton(path: str) -> None:
 
 @contextmanager
 def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
-    """The Parquet base file at `path`, closed at the end of the block. Raises StorageNotFoundError when it is missing,
-    CorruptFileError when it is no whole Parquet file, UnsupportedError for ORC and HFile.
+    """The Parquet base file at `path`. Raises StorageNotFoundError when it is missing, CorruptFileError when it is no
+    whole Parquet file, UnsupportedError for ORC and HFile.
     """
     extension = parse_base_file(path.rsplit("/", 1)[-1]).extension
     if extension != "parquet":
@@ -58,8 +62,8 @@ def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
 
 @contextmanager
 def open_replaced_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
-    """The Parquet base file at `path`, whose rows go into a new one. Raises as open_base_file, and UnsupportedError for
-    change operations, which the new file would lose, and for a bootstrap's file, which does not hold the rows.
+    """As open_base_file, of a file whose rows go into a new one. Raises UnsupportedError for change operations, which
+    the new file would lose, and for a bootstrap's file, which does not hold the rows.
     """
     refuse_skeleton(path)
     with open_base_file(storage, path) as base:
@@ -85,10 +89,9 @@ def read_base_file(
     """The rows of a base file of any format with the columns and types of `schema`, in the file's order.
 
     Columns that the file lacks are null, narrower types are widened; with a schema `history`, columns are found by
-    their ids. `batch_bytes` (ParquetBaseFile.batches) and `row_groups` are used for Parquet files only. An ORC file
-    is read a stripe at a time, of 64 MiB unless its writer was configured otherwise. Raises StorageNotFoundError when
-    the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format that is not read and for a
-    bootstrap's file.
+    their ids. `batch_bytes` and `row_groups` are for Parquet files only; an ORC file is read a stripe at a time. Raises
+    StorageNotFoundError when the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format
+    that is not read and for a bootstrap's file.
     """
     name = parse_base_file(file.name)
     refuse_skeleton(file.path)
@@ -117,9 +120,7 @@ def base_batches(
     row_groups: Sequence[int] | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet base file with the columns and types of `schema`. Columns that the file lacks are null,
-    narrower types are widened. `sources` are the file's names of columns that were renamed since.
-    """
+    """The rows of a Parquet base file, as read_base_file."""
     # At least one column is read, since a batch without columns has no rows.
     names = stored_names(schema.names, sources, file.schema.names, path=file.path) or file.schema.names[:1]
     for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
@@ -149,8 +150,8 @@ def _hfile_batches(
 def stored_names(
     names: Sequence[str], sources: Sequence[ColumnSource], stored: Sequence[str], *, path: str
 ) -> list[str]:
-    """The names that the query's columns `names` have in the file of the columns `stored`; those that it lacks are
-    omitted. Raises UnsupportedError naming `path` for a column that it has twice but for case.
+    """The names of the query's columns `names` in the file of the columns `stored`, without those that it lacks. Raises
+    UnsupportedError naming `path` for a column that it has twice but for case.
     """
     by_name = {source.name: source.source for source in sources}
     found = (by_name.get(name, name) for name in names)
@@ -175,8 +176,8 @@ def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.
 
 
 def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSchema:
-    """The Avro record schema of a log block with the query's field names. Avro data has no names, so its bytes fit
-    both. A field that has the name of one of the query's but not its id is renamed.
+    """The Avro record schema of a log block with the query's field names, whose bytes are the same. A field that has
+    the name of one of the query's but not its id is renamed.
     """
     if not sources:
         return schema
@@ -189,7 +190,6 @@ def _as_sources_have(names: Sequence[str], sources: Sequence[ColumnSource]) -> l
 
 
 def _renamed(array: pa.Array, source: ColumnSource) -> pa.Array:
-    """The array with its nested fields under the query's names."""
     if not source.children:
         return array
     if array.offset:

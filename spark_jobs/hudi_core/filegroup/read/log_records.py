@@ -32,9 +32,7 @@ from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.view.file_group import DataFile
 
 PIECE_BYTES = 4 << 20
-"""The least bytes of an Avro block that are decoded at a time. It bounds memory independently of the block's own size,
-up to 2 GiB.
-"""
+"""The least bytes of an Avro block that are decoded at a time: memory does not depend on the block's size."""
 _PIECE_SHARE = 32
 """With a large budget pieces are this part of it: finding where records end is the costliest part of decoding."""
 _LENGTH = struct.Struct(">i")
@@ -53,13 +51,12 @@ def merge_logs(
     history: History | None = None,
     positions: Sequence[RecordPositions] | None = None,
 ) -> LogRecords:
-    """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`.
+    """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`. Close the result's
+    store. `history`: as for read_base_file. With `positions` (block_positions) versions of a row are those of a
+    position, else those of a key.
 
-    Close the result's store. With a schema `history`, the columns of a block are found by their ids. `positions` are
-    log_positions.block_positions: with them versions of a row are those of a position, else those of a key.
-
-    Memory: `budget` bytes of rows, plus the keys of all records, plus what one piece of a block decodes to: a block of
-    up to a sixteenth of the budget is one piece, a larger one is cut in pieces of half of that.
+    Memory: `budget` bytes of rows, the keys of all records, and what one piece of a block decodes to: a sixteenth of
+    the budget, or half of that of a larger block.
     """
     piece_bytes = max(PIECE_BYTES, budget // _PIECE_SHARE)
     merger = LogMerger(schema, policy, ordering, budget=budget)
@@ -92,9 +89,8 @@ def block_batches(
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The records of a data block with the columns and types of `schema`; columns that Avro records lack have their
-    defaults (with_defaults), as Hudi's readers of log files have them, and unlike those of base files. An Avro block of
-    more than twice `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError naming the log
-    file.
+    defaults (with_defaults), as in Hudi's readers of log files, not of base files. An Avro block of more than twice
+    `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
         with ParquetBaseFile(io.BytesIO(block_content(storage, block)), block.path, storage.limits) as file:
@@ -143,9 +139,7 @@ def block_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSo
 
 
 def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
-    """Records of an Avro block, each with its length in front, in pieces of whole records, with their number. A small
-    block is one piece and its lengths are not walked.
-    """
+    """Records of an Avro block, each with its length in front, in pieces of whole records, with their number."""
     if block.content_length <= 2 * piece_bytes:
         count, records = avro_block_records(block_content(storage, block), path=block.path)
         yield count, records, None
@@ -169,13 +163,12 @@ def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator
 
 
 def _missing(rest: bytes) -> int:
-    """How many bytes the record that `rest` starts with still lacks, as far as its length is known."""
     return _LENGTH.size + int(_LENGTH.unpack_from(rest)[0]) - len(rest) if len(rest) >= _LENGTH.size else 0
 
 
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
-    """How many whole records `data` starts with, at most `limit`, and where they end. Each length leads to the next, so
-    this is record by record: 1.1 µs each, in blocks of more than one piece only.
+    """How many whole records `data` starts with, at most `limit`, and where they end: 1.1 µs each, in large blocks
+    only.
     """
     count = end = 0
     stop, unpack = len(data), _LENGTH.unpack_from
@@ -191,7 +184,6 @@ def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
 
 
 def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memoryview, list[bytes]]]:
-    """Records of an HFile block with their cells' keys."""
     keys: list[bytes] = []
     parts: list[bytes] = []
     for key, value in HFileReader.of_bytes(block_content(storage, block), block.path, storage.limits).items():
@@ -201,8 +193,8 @@ def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memo
 
 
 def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.RecordBatch:
-    """Gives the records their cells' keys where a writer left the key out of the record, as HFiles allow. Where it did
-    not, the cell's key may be a running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
+    """Gives the records their cells' keys where a writer left the key out of the record. Elsewhere the cell's key may
+    be a running number (HoodieHFileDataBlock.serializeRecords, `useIntegerKey`).
     """
     index = batch.schema.get_field_index(RECORD_KEY)
     if index < 0:
@@ -238,7 +230,9 @@ _MOST_BYTES: Final = 8 << 20
 
 
 class SmallLogs(RecordingStorage):
-    """The storage of one slice. Memory: _MOST_BYTES."""
+    """The storage of one slice: small log files are read by one request each, for the scan of frames and the merge of
+    records. Memory: _MOST_BYTES.
+    """
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
@@ -254,7 +248,6 @@ class SmallLogs(RecordingStorage):
                 room -= file.size
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
-        """See Storage."""
         size = self._sizes.get(path)
         if size is None or span.start < 0:
             return super().read_range(path, span)

@@ -1,9 +1,9 @@
-"""The first pass over a slice's log files: which blocks count, and in which order they merge.
+"""The first pass over a slice's log files: which blocks count, and in which order they merge
+(AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x).
 
-As AbstractHoodieLogRecordReader of Hudi 0.15 and BaseHoodieLogRecordReader of 1.x. Frames and headers are read,
-contents are not. Blocks are queued in file order; a rollback command removes the queued blocks of the instant it names,
-and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the scan; 1.x skips the
-block, and obeys rollback commands however new they are.
+Frames and headers are read. Blocks are queued in file order; a rollback command removes the queued blocks of the
+instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the
+scan; 1.x skips the block, and obeys rollback commands however new they are.
 """
 
 from __future__ import annotations
@@ -34,12 +34,9 @@ AFTER_ALL: Final = "9" * 20
 
 @dataclass(frozen=True, slots=True)
 class CommittedInstants:
-    """Answers "is this instant committed?" (AbstractHoodieLogRecordReader, BaseHoodieLogRecordReader).
-
-    Committed is an instant that is a completed commit, deltacommit or replacecommit, or that is older than the first of
-    them (its file was archived), unless it is inflight. Hudi 1.1 and later check this for whole log files and not for
-    blocks; the answer is the same. `inflight` also holds instants that are only requested, and log compactions: what
-    the timeline shows as pending is never committed, however old.
+    """Answers "is this instant committed?": whether it is a completed commit, deltacommit or replacecommit, or older
+    than the first of them (archived), unless it is inflight. `inflight` also holds instants that are only requested,
+    and log compactions: what the timeline shows as pending is never committed, however old.
     """
 
     completed: frozenset[str]
@@ -52,9 +49,7 @@ class CommittedInstants:
         return instant in self.completed or (self.start is not None and instant < self.start)
 
     def up_to(self, instant: str, *, inclusive: bool = True) -> CommittedInstants:
-        """The same answers for instants requested up to `instant`, or before it. Later ones are not committed, archived
-        or not.
-        """
+        """The same answers for instants requested up to `instant`, or before it; later ones are not committed."""
         completed = frozenset(time for time in self.completed if time < instant)
         start = None if self.start is None else min(self.start, instant)
         return CommittedInstants(
@@ -70,18 +65,16 @@ class CommittedInstants:
 
 
 def latest_read_instant(timeline: Timeline) -> str | None:
-    """The instant up to which a snapshot query reads log blocks: the last completed commit. None for a table without
-    any.
-    """
+    """The last completed commit, up to which a snapshot query reads log blocks; None for a table without any."""
     last = timeline.commits().last()
     return None if last is None else last.requested_time
 
 
 def latest_compaction_instant(timeline: Timeline) -> str | None:
-    """The instant up to which a log compaction plans log blocks: the last completed commit or rollback. None for a
-    table without any, which has no rows. A rollback counts, so that its command blocks are obeyed. So does a
-    replacecommit, though not for Hudi (HoodieCompactor.getMaxInstantTime of 0.15): behind an archival of the
-    deltacommits it may be all that is left, where Hudi fails, or all that is newer, where Hudi drops their log records.
+    """The instant up to which a log compaction plans log blocks: the last completed commit or rollback, whose command
+    blocks are obeyed; None without any. A replacecommit counts, though not for Hudi (HoodieCompactor.getMaxInstantTime
+    of 0.15): behind an archival of the deltacommits it may be all that is left, where Hudi fails, or all that is newer,
+    where Hudi drops their log records.
     """
     last = timeline.completed().of_actions(*COMMIT_ACTIONS, Action.ROLLBACK).last()
     return None if last is None else last.requested_time
@@ -89,9 +82,8 @@ def latest_compaction_instant(timeline: Timeline) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ScanCounts:
-    """What a scan found. `blocks`, `corrupt`, `rolled_back` and `files` are counted as HoodieWriteStat reports them.
-    `blocks` counts every block read, of any type; `rolled_back` counts blocks removed, not commands; `files` counts
-    files with a block.
+    """What a scan found, as HoodieWriteStat reports it: `blocks` of any type, `rolled_back` blocks removed, `files`
+    with a block.
     """
 
     files: int = 0
@@ -104,8 +96,8 @@ class ScanCounts:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The data and delete blocks to merge, oldest first, the corrupt blocks no rollback removed, and the counts.
-    `corrupt_removed` are those that a rollback removed, as in Hudi: whether they were of its write is unknown.
+    """The data and delete blocks to merge, oldest first, and the corrupt blocks that no rollback removed;
+    `corrupt_removed` are those that one removed: whether they were of its write is unknown.
     """
 
     blocks: tuple[LogBlock, ...]
@@ -132,10 +124,10 @@ def scan_log_files(
     latest_instant: str | None,
     stop_at_newer: bool = True,
 ) -> ScanResult:
-    """Scans `log_files`, given in scan order; with `latest_instant` None it reads none. A table without a completed
-    instant has no rows. `stop_at_newer`: whether the scan ends at the first block that is newer, as in Hudi 0.15, or
-    skips it. Raises StorageNotFoundError for a missing file, CorruptFileError for one that is no log file or a block
-    without instant, UnsupportedError for blocks that a base table's log never holds.
+    """Scans `log_files`, in scan order; with `latest_instant` None, of a table without a completed instant, it reads
+    none. `stop_at_newer`: whether the scan ends at the first newer block, as in Hudi 0.15. Raises StorageNotFoundError,
+    CorruptFileError for what is no log file or a block without instant, UnsupportedError for blocks that no base
+    table's log holds.
     """
     blocks = log_blocks(storage, log_files)
     return scan_blocks(blocks, is_committed, latest_instant=latest_instant, stop_at_newer=stop_at_newer)
@@ -150,8 +142,8 @@ def scan_blocks(
     types: Set[BlockType] = DATA_TYPES,
     remedy: str | None = None,
 ) -> ScanResult:
-    """The scan of blocks in file order, of which those of `types` are merged; see scan_log_files. Raises
-    CorruptFileError for a block without instant and UnsupportedError for one of another type, both with `remedy`.
+    """The scan of blocks in file order, of which those of `types` are merged. Raises CorruptFileError for a block
+    without instant and UnsupportedError for one of another type, both with `remedy`.
     """
     queued: dict[str, list[tuple[int, LogBlock]]] = {}
     """By instant, with their places in file order: a log may have as many commands as blocks."""
@@ -199,9 +191,8 @@ def log_blocks(storage: Storage, log_files: Iterable[DataFile]) -> Iterator[LogB
 
 
 def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCommitted) -> bool:
-    """Whether a log file holds rows or deletes of a committed instant, or cancels those of one by a rollback command. A
-    log file without such a block changes nothing that a reader sees; nor does a corrupt block. Errors as
-    scan_log_files.
+    """Whether a log file holds rows or deletes of a committed instant, or cancels those of one: another file changes
+    nothing that a reader sees. Errors as scan_log_files.
     """
     instants = (
         block.target_instant_time if block.type is BlockType.COMMAND else _instant_of(block)
@@ -235,9 +226,8 @@ def _target_of(command: LogBlock, remedy: str | None) -> str:
 
 
 def _place_compacted(blocks: list[LogBlock]) -> list[LogBlock]:
-    """Moves the output of log compactions to the place of the newest of its inputs, and drops the inputs. Rule of the
-    optimised scan of Hudi 0.15 (scanInternalV2), which a table with log compaction needs: its output is written after
-    blocks that are newer than what it merged. Without such blocks the order is unchanged.
+    """Moves the output of log compactions to the place of the newest of its inputs, and drops the inputs
+    (scanInternalV2 of Hudi 0.15): it is written after blocks that are newer than what it merged.
     """
     if not any(HeaderKey.COMPACTED_BLOCK_TIMES in block.headers for block in blocks):
         return blocks

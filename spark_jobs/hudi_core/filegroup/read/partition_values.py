@@ -1,9 +1,8 @@
 """The values that a partition path holds (hive style, URL escapes, dates with slashes, times), and which columns a
-query reads from the path.
+query reads from the path (HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex, Spark3ParsePartitionUtil).
 
-As HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex and Spark3ParsePartitionUtil. The values of a path and of
-rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` in the path and null when it is read, for
-timestamps that a writer put there as numbers, and for key generators that derive the path from the column.
+The values of a path and of rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` and are read as
+null, for timestamps that a writer put there as numbers, and for key generators that derive the path from the column.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ _CUSTOM = ("CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVR
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """How a query gets the values of partition columns. `from_path` are read from the partition path and replace what
-    rows hold; `as_text` are read from rows and turned to text. `last` puts the columns of `from_path` behind all
-    others, as Spark does with partition columns of a file source.
+    """`from_path` are read from the partition path and replace what rows hold; `as_text` are read from rows and turned
+    to text. `last` puts the columns of `from_path` behind all others, as Spark does of a file source.
     """
 
     from_path: tuple[str, ...]
@@ -54,10 +52,9 @@ class PartitionColumns:
 def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -> PartitionColumns:
     """The rule for one query; `merged` when log files are merged, `incremental` for a query of a range of commits.
 
-    Hudi 0.15 reads base files through Spark's own Parquet source, which takes partition values from the path; what it
-    merges, and an incremental query, takes them from rows. Hudi 1.x takes them from the path for every query, except
-    for columns that the path does not determine (of a timestamp key generator) or that merging needs (an ordering
-    column) (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
+    Hudi 0.15 takes partition values from the path where it reads base files through Spark's Parquet source, else from
+    rows. Hudi 1.x takes them from the path, except for columns that the path does not determine (of a timestamp key
+    generator) or that merging needs (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
     """
     fields = config.partition_fields
     timestamp = _has_key_generator(config, _TIMESTAMP)
@@ -85,7 +82,6 @@ def not_in_path(config: TableConfig) -> frozenset[str]:
 
 
 def _variable(config: TableConfig, timestamp: bool) -> set[str]:
-    """The partition columns whose values the path does not determine."""
     if timestamp:
         return set(config.partition_fields)
     if not _has_key_generator(config, _CUSTOM):
@@ -106,10 +102,10 @@ def _has_key_generator(config: TableConfig, names: Sequence[str]) -> bool:
 def path_values(
     partition: str, config: TableConfig, columns: Sequence[pa.Field], *, zone: str | None
 ) -> dict[str, pa.Scalar]:
-    """The values of `columns` in the path `partition`, whose levels are the table's partition columns. `zone` is that
-    of timestamps, UTC when None. Empty when the path's depth is not the number of partition columns; one column alone
-    may span several levels. Raises UnsupportedError naming the partition when a value is not of its column's type, and
-    ConfigError for a zone that does not exist.
+    """The values of `columns` in the path `partition`, whose levels are the table's partition columns; empty when there
+    are not as many, but one column alone may span several. `zone` is that of timestamps, UTC when None. Raises
+    UnsupportedError naming the partition when a value is not of its column's type, ConfigError for a zone that does not
+    exist.
     """
     parts = path_parts(partition, config.partition_fields)
     if has_slashed_dates(config):
@@ -125,8 +121,8 @@ def path_parts(partition: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def has_slashed_dates(config: TableConfig) -> bool:
-    """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2. Of several
-    columns it could not be seen where a part ends. Raises ConfigError for a property that is neither true nor false.
+    """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2. Raises
+    ConfigError for a property that is neither true nor false.
     """
     return len(config.partition_fields) == 1 and SLASHED_DATES.read(config.raw, path=config.path)
 
@@ -145,8 +141,8 @@ def as_text(column: pa.Array, *, path: str) -> pa.Array:
 
 
 def unescaped(text: str) -> str:
-    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped. Each is the
-    character of that number (ExternalCatalogUtils.unescapePathName): writers escape ASCII characters only.
+    """The text with its %XX escapes resolved, each the character of that number
+    (ExternalCatalogUtils.unescapePathName), as Spark does whether or not the table's writer escaped.
     """
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
@@ -169,8 +165,8 @@ def _value(text: str | None, kind: pa.DataType, partition: str, zone: str | None
 
 
 def _moment(text: str, kind: pa.DataType, zone: str | None) -> pa.Scalar:
-    """The text as Spark casts it without ANSI mode (castPartValueToDesiredType): null where it is no timestamp. So it
-    is for the microseconds that writers of DataFrames put into the path; SQL writes local time.
+    """The text as Spark casts it without ANSI mode (castPartValueToDesiredType): null where it is no timestamp, as the
+    microseconds that writers of DataFrames put into the path; SQL writes local time.
     """
     try:
         wall = parse_timestamp(text)

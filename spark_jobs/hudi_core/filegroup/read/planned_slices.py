@@ -3,13 +3,12 @@
 Hudi plans whole slices: BaseHoodieCompactionPlanGenerator takes the latest slice of each file group, in layout 2
 without log files that had not completed before the plan's instant, and every strategy takes or leaves an operation as
 it is (CompactionStrategy.orderAndFilter). So a plan without a base file, or without a log file, of the slice was not
-made for this table: the rows in that file would be hidden by the new base file, or deleted rows would come back.
+made for this table: its rows would be hidden by the new base file, or deleted rows would come back.
 
-A log file may be in the slice and not in a lawful plan where its blocks change nothing (layout 1, whose log files are
-named after the slice and not after their writer): it was appended by a write that was pending at the plan and is not
-completed, holds the command of a later rollback of such a write, is no log file at all, or was left by a retried task,
-so that the commit of its blocks does not name it. Listed by the metadata table, Hudi's planner does not see the last
-one, nor in version 6 the files of failed deltacommits.
+In layout 1 a log file may be in the slice and not in a lawful plan where its blocks change nothing: it was appended by
+a write that was pending at the plan and is not completed, holds the command of a later rollback of such a write, is no
+log file at all, or was left by a retried task, so that the commit of its blocks does not name it. The metadata table
+does not list the last one, nor in version 6 the files of failed deltacommits.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _Blocks = Mapping[str, Sequence[LogBlock | CorruptBlock]]
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlice:
-    """A file slice as a plan names it. The partition of `file_group` is the folder below the storage's root;
-    `log_files` are without change-data logs.
+    """A file slice as a plan names it, in a folder below the storage's root; `log_files` are without change-data
+    logs.
     """
 
     file_group: FileGroupId
@@ -48,10 +47,9 @@ class PlannedSlice:
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """The table that a plan is compared with. `timeline` and `layout` are the table's, `completion_of` is of its active
-    and archived timeline. `counts` says whether blocks of an instant are read, `commit_of` gives the commit at a
-    requested time, None where no timeline has it. Both are asked only for slices that hold more log files than the plan
-    names.
+    """The table that a plan is compared with. `completion_of` is of its active and archived timeline; `counts` says
+    whether blocks of an instant are read, `commit_of` gives the commit at a requested time or None; both are asked only
+    for slices that hold more log files than the plan names.
     """
 
     storage: Storage
@@ -71,9 +69,9 @@ class PlanCheck:
         remedy: str,
     ) -> None:
         """Compares the slices of the plan at `instant`, in the file `path`, with those of the table at that instant.
-        `listed` are the files of each folder; nothing else is listed, and no file is read unless a slice holds more log
-        files than the plan names: then the headers of the log blocks of that slice. Memory: the names of the files.
-        Raises FormatError with `remedy`, naming the file group and the files that differ.
+        `listed` are the files of each folder; nothing else is listed or read, but the headers of log blocks of slices
+        that hold more log files than the plan names. Raises FormatError with `remedy`, naming the file group and the
+        files that differ.
         """
         by_folder: dict[str, list[PlannedSlice]] = {}
         for item in planned:
@@ -103,8 +101,8 @@ class PlanCheck:
         self, folder: str, items: Collection[PlannedSlice], files: Iterable[FileInfo], instant: str, unknown: set[str]
     ) -> dict[FileGroupId, FileGroup]:
         """The planned file groups of a folder, each with a slice that starts at `instant`, so that what completed later
-        is not in the slice before it. `unknown` gets the instants without a known completion: archived ones, whose log
-        files are placed in the newest slice.
+        is not in the slice before it. `unknown` gets the instants without a known completion, whose log files are
+        placed in the newest slice.
         """
 
         def completion_of(requested: str) -> str | None:
@@ -141,7 +139,6 @@ class PlanCheck:
         return instant == parse_base_file(found).instant and _names(self.commit_of(instant), planned)
 
     def _blocks_of(self, item: PlannedSlice, found: FileSlice) -> _Blocks:
-        """The blocks of each log file of the slice, in scan order."""
         return {file.name: self._read(file, named=file.name in item.log_files) for file in found.log_files}
 
     def _read(self, file: DataFile, *, named: bool) -> list[LogBlock | CorruptBlock]:

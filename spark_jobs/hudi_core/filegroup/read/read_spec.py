@@ -55,7 +55,7 @@ class OutputColumns:
 
     @cached_property
     def path_columns(self) -> list[pa.Field]:
-        """The columns whose values are read from the partition path. A field within a struct is none: Hudi 0.15 adds a
+        """The columns whose values are read from the partition path. For a field within a struct Hudi 0.15 adds a
         column of its dotted name, which Spark puts behind all others; Hudi 1.x does not
         (HoodieHadoopFsRelationFactory).
         """
@@ -64,7 +64,6 @@ class OutputColumns:
 
     @cached_property
     def all(self) -> pa.Schema:
-        """Every column of the query."""
         fields = {item.name: self._as_list(item) for item in self._named}
         for name in self.rule.as_text & fields.keys():
             fields[name] = pa.field(name, pa.string())
@@ -85,8 +84,7 @@ class OutputColumns:
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
         """Stored rows of a partition as the columns of `schema`, which `select` gave. `path` names the file group in
-        errors. Values of the path are read for the columns of `schema` alone, so that one that cannot be read is no
-        error of a query without it.
+        errors. A value of the path that cannot be read is no error of a query without its column.
         """
         batch = self._with_lists(batch, path)
         columns = [item for item in self.path_columns if item.name in schema.names]
@@ -116,7 +114,6 @@ class OutputColumns:
         return item.with_type(self._vectors[item.name].type) if item.name in self._vectors else item
 
     def _with_lists(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
-        """The batch with lists for the bytes of vectors."""
         for at, name in enumerate(batch.schema.names):
             if name in self._vectors:
                 batch = batch.set_column(at, name, self._vectors[name].lists(batch.column(at), name, path=path))
@@ -139,15 +136,14 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Keeps the rows for which `mask` is true; null drops a row, as in SQL. `mask` gets a batch with at least
-    `columns`, in the types that a query returns, and gives a boolean array of its length.
+    """Keeps the rows for which `mask` is true, of batches with at least `columns` in a query's types; null drops a
+    row.
     """
 
     columns: frozenset[str]
     mask: Callable[[pa.RecordBatch], pa.Array]
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows kept."""
         return batch.filter(self.mask(batch), null_selection_behavior="drop")
 
 
@@ -159,8 +155,7 @@ def of_commit_times(times: frozenset[str]) -> RowFilter:
 
 def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) -> RowFilter:
     """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`. `zone` is that of local
-    times, UTC when None. Raises ConfigError for an expression that is none, names a column that does not exist, or
-    compares it with a value of another type.
+    times, UTC when None. Raises ConfigError for an expression that is none, or does not fit the columns.
     """
     bound = bind(from_json(predicate), schema, zone=zone)
     return RowFilter(frozenset(bound.columns), partial(row_mask, bound))
@@ -171,11 +166,10 @@ class ReaderSpec:
     """One query, as its tasks see it.
 
     `schema` is the table's Avro schema without meta fields. `latest_instant` is the newest requested time whose log
-    blocks are read; None reads none. `merge_logs` is off for a read-optimized query, which reads base files alone.
-    `columns` None is all columns. `commit_times`, of an incremental query, are the requested times of the instants
-    whose rows are kept. `predicate` is an expression (expr.json_form) that every row must satisfy; it may name columns
-    that are not among `columns`; its local times are of `zone`, None is UTC. `history` is SchemaHistory.to_json of a
-    table that schema-on-read changed: old files are then read by column id.
+    blocks are read; None reads none. `merge_logs` is off for a read-optimized query. `columns` None is all.
+    `commit_times`, of an incremental query, are the requested times of the instants whose rows are kept. `predicate`
+    (expr.json_form) may name columns that are not among `columns`; its local times are of `zone`, None is UTC.
+    `history` is SchemaHistory.to_json of a table that schema-on-read changed.
     """
 
     config: TableConfig
@@ -196,17 +190,15 @@ class ReaderSpec:
 
     @cached_property
     def output(self) -> OutputColumns:
-        """The columns of the query's rows. Computed once: for a wide table that takes longer than reading a small
-        slice.
-        """
+        """Computed once: for a wide table that takes longer than reading a small slice."""
         merged = self.merge_logs and self.config.is_merge_on_read
         rule = partition_columns(self.config, merged=merged, incremental=self.commit_times is not None)
         return OutputColumns(self.config, self.schema, rule, self.zone)
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:
-        """The condition that every row must satisfy. Raises UnsupportedError for commit times of a table whose rows do
-        not have theirs.
+        """What every row must satisfy. Raises UnsupportedError for commit times of a table whose rows do not have
+        theirs.
         """
         found = []
         if self.commit_times is not None:

@@ -29,10 +29,10 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType
 
 
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
-    """The table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the latest that
-    was requested at or before the instant `up_to`. The order is that of timeline.schemas.schema_of. Before the
-    first commit, when there were no rows, the schema is the present one. Raises FormatError when nothing records a
-    schema, CorruptFileError for a commit or data file that is not readable, StorageError.
+    """The table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the latest
+    requested at or before `up_to`, in the order of timeline.schemas.schema_of; before the first commit the present
+    one. Raises FormatError when nothing records a schema, CorruptFileError for a commit or data file that is not
+    readable, StorageError.
     """
     active, history = ActiveTimeline(storage, config), load_history(storage, config)
     seen = timeline if up_to is None else timeline.up_to(up_to)
@@ -55,10 +55,10 @@ def stored_schema(
     commits: Iterable[tuple[Instant, CommitMetadata]],
     path_of: Callable[[Instant], str] = commit_label,
 ) -> AvroSchema | None:
-    """The Avro record schema, without meta fields, of the first file that has one; None when no file does. `commits`
-    are the table's, latest first; each is looked at only when those before it wrote no file that still exists. Parquet
-    base files have it in the footer, log files in their last data block of whole records. `path_of` names a commit's
-    file for messages. Raises FormatError for a path that leaves the table or a file that is broken, StorageError.
+    """The Avro record schema, without meta fields, of the first file that has one: Parquet base files in the footer,
+    log files in their last data block of whole records. `commits`, latest first, are looked at one by one; `path_of`
+    names a commit's file for messages. Raises FormatError for a path that leaves the table or a broken file,
+    StorageError.
     """
     for instant, metadata in commits:
         metadata.check_paths(source=path_of(instant))

@@ -1,11 +1,9 @@
 """The merge of a file slice: its base rows with what its log files hold of each key (HoodieMergeHandle of 0.15,
-FileGroupReaderBasedMergeHandle and HoodieFileGroupReader of 1.x). Readers and compaction merge by this loop.
+FileGroupReaderBasedMergeHandle and HoodieFileGroupReader of 1.x), for readers and compaction. The logs are merged in
+merge.log_merge, a batch of base rows with them in merge.base_merge.
 
-The logs are merged in merge.log_merge, a batch of base rows with them in merge.base_merge.
-
-Memory: `budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
-key, its ordering value and 9 bytes (17 with positions); an eighth of the budget of base rows, and the merged copy of
-one batch, which has no more where its reader asks for that (ParquetBaseFile.batches).
+Memory: `budget` bytes of log records, beyond which they lie in memory-mapped files; for every log record its key, its
+ordering value and 9 bytes (17 with positions); an eighth of the budget of base rows, and the merged copy of a batch.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ class SliceMerge:
 
     @property
     def counts(self) -> MergeCounts:
-        """Rows in and out so far."""
         return self._merger.counts
 
     def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
@@ -51,9 +48,9 @@ class SliceMerge:
         yield from self.inserts(batch_rows)
 
     def merged(self, base: Iterable[pa.RecordBatch], *, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """Base rows in their order, merged with what the logs hold of their keys. `base` has the schema of the log
-        records. Keys are looked up for `group_rows` base rows per log record at once, as far as memory allows: every
-        look-up hashes the keys of all log records.
+        """Base rows, in the schema of the log records, merged with what the logs hold of their keys. Keys are looked up
+        for `group_rows` base rows per log record at once, as far as memory allows: every look-up hashes all keys of the
+        logs.
         """
         for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // GROUP_SHARE):
             yield from self._merger.apply(group)
@@ -85,9 +82,8 @@ def merging(
     """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
 
     `base` is the path of the base file, whose rows are then given from the first to the last, and merged by key or by
-    position. `first_only`: of base rows with the same key only the first is merged by key, as readers do. Base rows
-    that are not `visible` are left out. `history` as for log_records.merge_logs. Raises CorruptFileError or
-    UnsupportedError naming the file.
+    position. `first_only`: of base rows with one key only the first is merged, as by readers. Rows that are not
+    `visible` are left out. Raises CorruptFileError or UnsupportedError naming the file.
     """
     positions = block_positions(scan.blocks, base, policy)
     records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history, positions=positions)
@@ -116,8 +112,12 @@ def grouped(
 def block_positions(
     blocks: Sequence[LogBlock], base: str | None, policy: MergePolicy
 ) -> tuple[RecordPositions, ...] | None:
-    """The positions of each block's records in the base file of path `base`; None where these are merged by keys.
-    Raises CorruptFileError for positions that cannot be read, naming the log file.
+    """The positions of each block's records in the base file of path `base`; None where records are merged by keys.
+
+    Hudi 1.x goes over to keys, for the whole slice, at the first block that does not name positions in the slice's own
+    base file (PositionBasedFileGroupRecordBuffer): those of a bucket index, of inserts, of a writer without positions,
+    of a batch with two records for one row, of an older base file, of a log compaction of Hudi. Raises CorruptFileError
+    for positions that cannot be read, naming the log file.
     """
     if base is None or not policy.by_position:
         return None

@@ -1,7 +1,5 @@
-"""A file slice as rows: base file alone, or base file merged with its log files (HoodieMergeOnReadSnapshotRelation,
-HoodieFileGroupReader).
-
-Memory of one slice: that of the merge (slice_merge); a sixteenth of the budget of a decoded log block.
+"""A file slice as rows: base file alone, or merged with its log files (HoodieMergeOnReadSnapshotRelation,
+HoodieFileGroupReader). Memory: that of the merge (slice_merge); a sixteenth of the budget of a decoded block.
 """
 
 from __future__ import annotations
@@ -35,14 +33,13 @@ log = logging.getLogger(__name__)
 
 
 def warn_of_corrupt(block: CorruptBlock) -> None:
-    """Logs a corrupt block that a query skips."""
     log.warning("%s", block.describe())
 
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Reads the slices of one query. Rows of log records take up at most the bytes of the query's option
-    `airflow_hudi.memory.bytes`, else QUERY_MEMORY_BYTES.
+    """Reads the slices of one query. Rows of log records take up the bytes of `airflow_hudi.memory.bytes`, else
+    QUERY_MEMORY_BYTES.
     """
 
     storage: Storage
@@ -66,13 +63,13 @@ class SliceReader:
         row_filter: RowFilter | None = None,
         row_groups: RowGroups | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The slice's rows in output_schema(columns): base rows in the file's order, then rows that only logs have.
+        """The slice's rows in output_schema(columns) that the spec and `row_filter` keep: base rows in the file's
+        order, then rows that only logs have.
 
-        Kept are rows that the spec and `row_filter` keep. `row_groups` selects, for a slice without log files, row
-        groups of a Parquet base file; in a slice with log files an excluded row may hide an older one, so all are read.
-        Corrupt log blocks are skipped, as Hudi does, unless the option `airflow_hudi.read.strict` makes them an error.
-        Raises StorageNotFoundError for a missing file, FormatError for one that is broken or not supported,
-        UnsupportedError for a payload class with log files.
+        `row_groups` selects, for a slice without log files, row groups of a Parquet base file: with log files an
+        excluded row may hide an older one. Corrupt log blocks are skipped, as in Hudi, unless
+        `airflow_hudi.read.strict` makes them an error. Raises StorageNotFoundError for a missing file, FormatError for
+        one that is broken or not supported, UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
@@ -154,8 +151,8 @@ class SliceReader:
         return read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, batch_bytes=share, history=history)
 
     def _visible(self, scan: ScanResult) -> Callable[[pa.RecordBatch], pa.Array] | None:
-        """What log records are merged with: all rows, or those of the range (TableVersion.incremental_filters_base).
-        Partial rows need the rows below them.
+        """What log records are merged with: all rows, as partial ones need, or those of the range
+        (TableVersion.incremental_filters_base).
         """
         times, features = self.spec.commit_times, self.spec.config.features
         if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):

@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 
 def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool) -> int:
     """How many corrupt blocks the scan passes over, as in Hudi. Raises CorruptFileError naming the first that is no
-    torn tail, unless `allow_lost`. Without a corrupt block nothing is read, else the timeline and the commits that may
-    have written the file.
+    torn tail, unless `allow_lost`. Where there is one, the timeline and the commits that may have written the file are
+    read.
     """
     if (scan.corrupt or scan.corrupt_removed) and not allow_lost:
         refuse_lost(scan, CompletedWrites.of(storage))
@@ -85,8 +85,8 @@ class _Bytes(NamedTuple):
 
 
 class CompletedWrites:
-    """The bytes of log files that completed commits wrote, on the timeline and in the archive. Each commit is read
-    once, on demand. Not thread-safe.
+    """The bytes of log files that completed commits wrote, on the timeline and in the archive; each is read once. Not
+    thread-safe.
     """
 
     def __init__(self, active: ActiveTimeline, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
@@ -98,7 +98,6 @@ class CompletedWrites:
 
     @staticmethod
     def of(storage: Storage) -> CompletedWrites:
-        """Those of the table as it is now."""
         config = TableConfig.load(storage)
         active = ActiveTimeline(storage, config)
         return CompletedWrites(active, active.load(), lambda: load_history(storage, config))
@@ -166,9 +165,9 @@ def _bytes_of(commit: Instant, metadata: CommitMetadata) -> tuple[_Bytes, ...]:
 
 
 def _is_of_failed_task(stat: WriteStat) -> bool:
-    """Whether a writer of version 6 added it for the log file of a task that failed, whose rows another attempt wrote
-    to a file of its own (MarkerBasedCommitMetadataResolver): nothing is counted in it, and unlike by every writer of
-    blocks (HoodieAppendHandle) no time. What the archive keeps of a stat does not tell.
+    """Whether a writer of version 6 added it for the log file of a failed task, whose rows another attempt wrote to a
+    file of its own (MarkerBasedCommitMetadataResolver): nothing is counted in it, and unlike by every writer of blocks
+    (HoodieAppendHandle) no time. What the archive keeps of a stat does not tell.
     """
     counted = stat.num_writes or stat.num_deletes or stat.num_update_writes or stat.num_inserts
     return not counted and stat.log_offset == 0 and stat.extra.get("runtimeStats", {}) is None

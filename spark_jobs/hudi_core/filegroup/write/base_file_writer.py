@@ -1,7 +1,4 @@
-"""Writes one base file: rows, record key range and bloom filter.
-
-As HoodieAvroParquetWriter and HoodieBloomFilterWriteSupport.
-"""
+"""Writes one base file: rows, key range and bloom filter (HoodieAvroParquetWriter, HoodieBloomFilterWriteSupport)."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ from hudi_core.storage.base import Storage
 _FIRST_SURROGATE: Final = "\ud800"
 """From this character on, Java's order of strings and that of UTF-8 may differ."""
 _UTF_8: Final = b"\xee\xef\xf0\xf1\xf2\xf3\xf4"
-"""How characters from U+E000 on begin: two of those up to U+FFFF, which Java orders behind the others, as these are two
-surrogates each.
+"""How characters from U+E000 on begin: two of those up to U+FFFF, which Java orders behind the others, two surrogates
+each.
 """
 _ORDERED: Final = b"\xf3\xf4\xee\xef\xf0\xf1\xf2"
 _TO_JAVA: Final = bytes.maketrans(_UTF_8, _ORDERED)
@@ -39,7 +36,6 @@ _FROM_JAVA: Final = bytes.maketrans(_ORDERED, _UTF_8)
 
 
 def parquet_style(config: WriteConfig, codec: str) -> ParquetStyle:
-    """How base files of a codec are written by these options."""
     return ParquetStyle(
         codec=codec,
         row_group_bytes=config.row_group_bytes,
@@ -51,8 +47,8 @@ def parquet_style(config: WriteConfig, codec: str) -> ParquetStyle:
 
 
 class FileKeys:
-    """The record keys of a base file, as its footer tells of them: bloom filter and range. Memory: 1 byte for each bit
-    of the filter (5 MiB with Hudi's defaults).
+    """The record keys of a base file, as its footer tells of them: bloom filter (a byte of memory for each bit) and
+    range.
     """
 
     def __init__(self, config: WriteConfig) -> None:
@@ -70,9 +66,8 @@ class FileKeys:
         self._widen(*_ends(keys))
 
     def join(self, base: ParquetBaseFile) -> bool:
-        """Adds all keys of a base file by its footer, without a look at them; whether that could be done. It cannot
-        where the footer lacks a filter or a range, its filter has other settings, or its range depends on the order of
-        strings.
+        """Adds all keys of a base file by its footer; whether that could be done: not where the footer lacks a filter
+        or a range, its filter has other settings, or its range depends on the order of strings.
         """
         footer = base.footer
         found = filter_in_footer(footer)
@@ -91,7 +86,6 @@ class FileKeys:
         self._greatest = high if self._greatest is None else max(self._greatest, high)
 
     def footer(self) -> dict[str, str]:
-        """Keys and values of a Parquet footer."""
         footer = {FOOTER: self._bloom.to_base64(), FOOTER_TYPE: DYNAMIC}
         if self._least is not None and self._greatest is not None:
             ends = self._least, self._greatest
@@ -111,11 +105,10 @@ class NoKeys(FileKeys):
         """See FileKeys."""
 
     def join(self, base: ParquetBaseFile) -> bool:
-        """See FileKeys: nothing is left to add."""
+        """Nothing is left to add."""
         return True
 
     def footer(self) -> dict[str, str]:
-        """See FileKeys."""
         return {}
 
 
@@ -137,9 +130,8 @@ def rows_schema(schema: AvroSchema, *, path: str) -> pa.Schema:
 
 
 class BaseFileHandle:
-    """A new base file with meta columns. Rows come without `_hoodie_file_name`, which the handle fills with the file's
-    own name. Use it in a `with` block: an error inside removes what was written. Memory: one row group of the writer,
-    and FileKeys.
+    """A new base file with meta columns; the handle fills `_hoodie_file_name`, which rows come without. An error inside
+    a `with` block removes what was written. Memory: one row group of the writer, and FileKeys.
     """
 
     def __init__(
@@ -153,9 +145,9 @@ class BaseFileHandle:
         spark_version: str | None = None,
         has_keys: bool = True,
     ) -> None:
-        """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression, such as GZIP;
-        `spark_version` says that dates and timestamps are in the proleptic calendar (codec.parquet.statistics).
-        `has_keys`: rows have their record keys in `_hoodie_record_key` (TableConfig.populate_meta_fields).
+        """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression; `spark_version`
+        says that dates and timestamps are proleptic (codec.parquet.statistics). `has_keys`: rows have their record keys
+        in `_hoodie_record_key`.
         """
         avro = add_meta_fields(schema)
         self.schema = arrow_schema(avro, path=path)

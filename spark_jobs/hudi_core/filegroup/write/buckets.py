@@ -20,13 +20,9 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 
 BUCKET_ID: Final = re.compile(r"0000\d{4}-")
-"""How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
-a million: see are_buckets.
-"""
+"""How file ids begin in a table with a bucket index, and of random ones two in a million: see are_buckets."""
 BUCKETS_FOLDER: Final = ".hoodie/.bucket_index"
-"""Where the places of buckets with consistent hashing are, and the numbers of buckets of single partitions
-(HoodieTableMetaClient.BUCKET_INDEX_METAFOLDER_NAME).
-"""
+"""Where the places of buckets with consistent hashing are, and the numbers of buckets of single partitions."""
 PARTITION_BUCKETS_FOLDER: Final = f"{BUCKETS_FOLDER}/partition_bucket_index_meta"
 """Where the latter are. Flink, and a procedure of Spark SQL, write it; Spark's writers do not."""
 _DIGITS: Final = 8
@@ -81,7 +77,7 @@ class Buckets:
 
     def numbers(self, keys: pa.Array, *, path: str) -> NDArray[np.int64]:
         """The bucket of each record key (string, without nulls). Raises FormatError naming `path` for a key in which
-        releases of Hudi find other values: one that holds colons or commas besides those of its fields' names.
+        releases of Hudi find other values: one with colons or commas besides those of its fields' names.
         """
         named = pc.match_substring(keys, ":").to_numpy(zero_copy_only=False)
         hashes = _list_hashes([keys])
@@ -130,9 +126,9 @@ def bucket_file_id(random: str, digits: str) -> str:
 
 
 def are_buckets(file_ids: Collection[str]) -> bool:
-    """Whether file groups of a table, of one partition or several, are buckets. There all are, or none: Hudi reads a
-    number from each id (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). So one of many that begins
-    with digits by chance is not taken for a bucket.
+    """Whether file groups of a table are buckets: all are, or none, since Hudi reads a number from each id
+    (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). So an id that begins with digits by chance is
+    none.
     """
     return bool(file_ids) and all(map(BUCKET_ID.match, file_ids))
 

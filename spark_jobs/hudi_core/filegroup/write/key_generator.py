@@ -54,7 +54,7 @@ _KINDS: Final = {
 }
 _TYPES: Final = frozenset(_KINDS.values())
 _NAMES_KEYS: Final = 9
-"""The table version from which on the complex key generator of every release puts the name of one field into its keys
+"""From this table version on the complex key generator of every release puts the name of one field into its keys
 (KeyGenUtils.encodeSingleKeyFieldNameForComplexKeyGen).
 """
 _FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
@@ -62,9 +62,9 @@ _FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, dat
 
 @dataclass(frozen=True, slots=True)
 class KeyGenerator:
-    """One table's. `labelled`: a key is `field:value` for each field, joined by commas. `times` are the partition
-    fields whose values are formatted times. With `sql_times` other timestamps among them are local time, as Spark SQL
-    writes them; without, numbers.
+    """`labelled`: a key is `field:value` for each field, joined by commas. `times` are the partition fields whose
+    values are formatted times. With `sql_times` other timestamps among them are local time, as Spark SQL writes them;
+    without, numbers.
     """
 
     record_fields: tuple[str, ...]
@@ -78,9 +78,9 @@ class KeyGenerator:
 
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str], *, labels_one: bool | None) -> KeyGenerator:
-        """The table's; `labels_one` says whether a complex key of one field has its name in it, None where no row shows
-        that. Raises UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError
-        for a missing one.
+        """`labels_one` says whether a complex key of one field has its name in it, None where no row shows that. Raises
+        UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError for a missing
+        one.
         """
         path, settings = config.path, with_properties(config.raw, options)
         kind = _kind(config)
@@ -110,7 +110,6 @@ class KeyGenerator:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that decide."""
         return tuple(dict.fromkeys((*self.record_fields, *self.partition_fields)))
 
     def check(self, schema: pa.Schema, dropped: Sequence[str] = (), *, path: str) -> None:
@@ -148,8 +147,8 @@ class KeyGenerator:
         return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
 
     def partitions(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The partition paths (string). Raises FormatError naming `path` for a time that is none, and beside local time
-        of Spark SQL for values with slashes.
+        """The partition paths. Raises FormatError naming `path` for a time that is none, and beside local time of Spark
+        SQL for values with slashes.
         """
         if not self.partition_fields:
             return pa.repeat(pa.scalar(""), batch.num_rows)
@@ -179,15 +178,13 @@ class KeyGenerator:
 
 
 def escaped_path_name(text: str) -> str:
-    """PartitionPathEncodeUtils.escapePathName."""
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
-    """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString).
-    Timestamps are numbers in the column's unit; SqlTimes has the other form of partition fields. Raises
-    UnsupportedError naming `path` for other types, FormatError for a date outside of the years 1 to 9999, which Java
-    writes with a sign.
+    """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString);
+    timestamps are numbers in the column's unit. Raises UnsupportedError naming `path` for other types, FormatError for
+    a date outside of the years 1 to 9999, which Java writes with a sign.
     """
     kind = column.type
     if pa.types.is_date32(kind):
@@ -234,8 +231,8 @@ def labels_vary(config: TableConfig) -> bool:
 
 
 def _labels(config: TableConfig, options: Mapping[str, str], shown: bool | None) -> bool:
-    """Whether keys of one field have its name in them: as the table's rows have shown, by the writers' option, or by
-    the table's version.
+    """Whether keys of one field have its name in them: as rows have shown, by the writers' option, or by the table's
+    version.
     """
     if config.version >= _NAMES_KEYS:
         return shown is not False

@@ -1,7 +1,7 @@
 """A log file made of records and delete entries of other log files, copied as their bytes are.
 
-Nothing is decoded, so a copy has every column, with the value and the schema that its writer gave it. Where records and
-entries have positions in the base file, those of a block are in their order, as readers expect it.
+So a copy has every column, with the value and the schema that its writer gave it. Where records and entries have
+positions in the base file, those of a block are in their order, as readers expect it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from hudi_core.filegroup.read.log_records import avro_pieces, block_content
 from hudi_core.storage.base import Storage
 
 BLOCK_BYTES = 64 << 20
-"""Bytes of records from which a data block is written. Hudi's own are cut at 256 MiB
-(hoodie.logfile.data.block.max.size).
-"""
+"""Bytes of records from which a data block is written; Hudi's own are cut at 256 MiB."""
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
 """Of Avro data blocks."""
@@ -32,9 +30,9 @@ _LENGTH = struct.Struct(">i")
 
 
 class LogCopy:
-    """The new log file. Data blocks have the schema of what is copied into them, the delete block comes last. Use it in
-    a `with` block: an error inside keeps the file from being published, where the storage can. Memory: twice
-    BLOCK_BYTES, one piece of a block that is read, and the entries of the delete block.
+    """The new log file. Data blocks have the schema of what is copied into them, the delete block comes last. An error
+    inside a `with` block keeps the file from being published, where the storage can. Memory: twice BLOCK_BYTES, one
+    piece of a block that is read, and the entries of the delete block.
     """
 
     def __init__(
@@ -68,8 +66,8 @@ class LogCopy:
         positions: NDArray[np.int64] | None = None,
     ) -> int:
         """Copies the records of an Avro data block with these numbers, ascending; returns how many the block has.
-        `positions` are those of all records of the block. A large block is read in pieces of about `piece_bytes`.
-        Raises CorruptFileError naming the block's file.
+        `positions` are those of all its records. A large block is read in pieces of about `piece_bytes`. Raises
+        CorruptFileError naming the block's file.
         """
         if block.schema != self._schema:
             self._flush()
@@ -100,7 +98,7 @@ class LogCopy:
         self, block: LogBlock, kept: NDArray[np.int64], positions: NDArray[np.int64] | None = None
     ) -> None:
         """Copies the entries of a delete block with these numbers; `positions` are those of all. Raises
-        CorruptFileError naming the block's file.
+        CorruptFileError.
         """
         data, spans = delete_record_spans(block_content(self._storage, block), path=block.path)
         self._entries += (bytes(data[slice(*spans[number])]) for number in kept)

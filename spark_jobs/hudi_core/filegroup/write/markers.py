@@ -1,7 +1,6 @@
-"""Markers: an empty file per data file, written before it, so that a rollback finds the files of a dead writer.
-
-The run that completes or rolls back the instant deletes them, last of all (services/rewriting/job.py, rollback/job.py).
-As DirectWriteMarkers.
+"""Markers: an empty file per data file, written before it, so that a rollback finds the files of a dead writer
+(DirectWriteMarkers). The run that completes or rolls back the instant deletes them, last of all
+(services/rewriting/job.py, rollback/job.py).
 """
 
 from __future__ import annotations
@@ -43,12 +42,10 @@ class Marker:
 
     @property
     def data_path(self) -> str:
-        """The data file, relative to the table's base path."""
         return join(self.partition, self.file_name)
 
 
 def marker_folder(instant: str) -> str:
-    """Where the markers of an instant lie."""
     return f"{TEMP_FOLDER}/{check_file_name(instant, source='instant')}"
 
 
@@ -60,15 +57,15 @@ def create_marker(storage: Storage, instant: str, partition: str, file_name: str
 
 
 def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker) -> None:
-    """Deletes the data file of `marker` and the marker, and raises ConflictError, where the attempt that writes them is
-    over: it had the claim `epoch` on the instant. Called before the file is opened, and again once it is closed.
+    """Deletes the data file of `marker` and the marker, and raises ConflictError, where the attempt that writes them,
+    with the claim `epoch`, is over. Called before the file is opened, and again once it is closed. Three small
+    requests.
 
     A task may outlive its driver, or lose against another attempt at it, and close its file behind the clean-up. The
-    sign is the epoch's decision: it is recorded, by the owner or by its successor, before the files of the attempts are
-    listed the last time. A file that is there while there is no sign is in that listing, and a task that sees the sign
-    has returned no result yet. Later the claims are removed, the decision behind the claim (forget_claims). The markers
-    are removed before: by its own one a task sees that the claims of that number are another's by then. Three small
-    requests.
+    sign is the epoch's decision: it is recorded before the files of the attempts are listed the last time. A file that
+    is there while there is no sign is in that listing, and a task that sees the sign has returned no result yet. Later
+    the claims are removed, the decision behind the claim (forget_claims), and before them the markers: by its own one a
+    task sees that the claims of that number are another's by then.
     """
     claims, path = ClaimFolder(instant), _path(instant, marker)
     names = {f"{claims.path}/{name}" for name in storage.list_names(claims.path)}
@@ -107,7 +104,6 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
 
 
 def delete_markers(storage: Storage, instant: str) -> None:
-    """Removes the marker folder of an instant; nothing happens when it is not there."""
     storage.delete_folder(marker_folder(instant))
 
 
@@ -117,7 +113,7 @@ def _path(instant: str, marker: Marker) -> str:
 
 def _whole_lines(text: str) -> list[str]:
     """The lines of a `MARKERS<n>` file, each of which ends with a line feed: a partition may have any other separator.
-    A last line that was cut announces no file yet: the timeline server answers its writer after it is written.
+    A last line that was cut announces no file: the timeline server answers its writer after it is written.
     """
     *lines, last = text.split("\n")
     return [*lines, last] if last.rpartition(_MIDDLE)[2] in MarkerType.__members__ else lines

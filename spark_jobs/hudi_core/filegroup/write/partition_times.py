@@ -1,6 +1,9 @@
-"""Partition paths that are times formatted from a column, as TimestampBasedAvroKeyGenerator makes them.
+"""Partition paths that are times formatted from a column, as TimestampBasedAvroKeyGenerator makes them, and those of
+timestamps as Spark SQL writes them.
 
-Formats are those of Joda-Time, of which the letters below are read; others are refused by name.
+Formats are those of Joda-Time, of which the letters below are read; others are refused by name. Spark SQL writes local
+time where writers of DataFrames put numbers (SqlKeyGenerator.convertPartitionPathToSqlType): which of the two a table's
+writers are no property tells; its partitions do.
 """
 
 from __future__ import annotations
@@ -47,9 +50,7 @@ _NANOS: Final = {
 }
 _FIRST: Final = (-62_135_596_800 + 2 * 86_400) * _SECOND
 _LAST: Final = (253_402_300_799 - 2 * 86_400) * _SECOND
-"""Nanoseconds of the years 1 and 9999, without the days that a zone may move over their ends. Years beyond are written
-otherwise by Joda-Time.
-"""
+"""Nanoseconds of the years 1 and 9999, without the days that a zone may move over their ends."""
 _WRITTEN: Final = {
     "yyyy": "%Y",
     "MM": "%m",
@@ -82,8 +83,8 @@ class TimeFormat:
 
     @staticmethod
     def of(settings: Mapping[str, str], *, path: str) -> TimeFormat:
-        """Reads the table's properties and the options of the run. Raises ConfigError for one that is missing or wrong,
-        UnsupportedError for a format that is not written here; both name `path`.
+        """Raises ConfigError for a setting that is missing or wrong, UnsupportedError for a format that is not written
+        here.
         """
         kind = TIME_TYPE.read(settings, path=path)
         if kind is None:
@@ -148,9 +149,7 @@ class TimeFormat:
         return pc.local_timestamp(seconds.cast(pa.timestamp("s", self.output_zone or "UTC")))
 
     def _of_text(self, text: str, path: str) -> datetime:
-        """Local time of the output's zone, else of the input's, else as the text has it (HoodieDateTimeParser,
-        TimestampBasedAvroKeyGenerator.getPartitionPath).
-        """
+        """Local time of the output's zone, else of the input's, else as the text has it (HoodieDateTimeParser)."""
         for form in self.inputs:
             with suppress(ValueError, OverflowError):
                 found = datetime.strptime(text, form)
@@ -239,9 +238,9 @@ class SqlTimes:
         config: TableConfig, options: Mapping[str, str], columns: pa.Schema, fields: Collection[str], known: list[str]
     ) -> SqlTimes | None:
         """Those of a table with the partitions `known`, None for numbers. `fields` are its partition columns whose
-        values are in the path as they are, `columns` the table's; one that is dropped from rows is not among them.
-        Raises UnsupportedError where partitions do not show the form or have another one, ConfigError for a zone that
-        does not exist.
+        values are in the path as they are, `columns` the table's, without those dropped from rows. Raises
+        UnsupportedError where partitions do not show the form or have another one, ConfigError for a zone that does not
+        exist.
         """
         found = {name: _forms(config, name, known) for name in fields}
         times = {name for name in fields if name in columns.names and pa.types.is_timestamp(columns.field(name).type)}

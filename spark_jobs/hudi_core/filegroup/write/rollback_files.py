@@ -1,9 +1,9 @@
 """Undoes the data files of one instant: deletes its own files, cancels its blocks in shared log files.
 
-Table version 6 shares log files among instants, so a command block goes into a log file of its own after them
+Table version 6 shares log files among instants, so a command block goes into a log file of its own behind them
 (BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x); later versions name every file after its instant and delete it
-(RollbackHelper of 1.x). A plan is a file in the table, so nothing in it is followed as a path: a file counts when its
-plain name parses and has the failed instant, or is that of a log file with blocks of that instant alone.
+(RollbackHelper of 1.x). Nothing in a plan is followed as a path: a file counts when its plain name parses and has the
+failed instant, or is that of a log file with blocks of that instant alone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class FileUndo:
-    """One step of a rollback: names in `partition` to delete, or a command block for slice `base_instant` of `file_id`.
-    `log_blocks` are the log files that hold the blocks to cancel, as the plan names them, with their sizes in bytes.
+    """One step of a rollback: names in `partition` to delete, or a command block for slice `base_instant` of `file_id`;
+    `log_blocks` are the log files with the blocks to cancel, as the plan names them, with their sizes in bytes.
     """
 
     partition: str
@@ -46,9 +46,8 @@ class FileUndo:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What was undone in one partition, in plain names. Files deleted (also those that were missing already), log files
-    of command blocks with their sizes, the failed instant's log files with their sizes as the plan has them and
-    (`kept_logs`) as they are in storage.
+    """What was undone in one partition, in plain names: files deleted (also missing ones), log files of command blocks
+    with their sizes, the failed instant's log files with their sizes by the plan and (`kept_logs`) in storage.
     """
 
     partition: str
@@ -61,8 +60,8 @@ class Undone:
 def is_named_after_another(storage: Storage, failed: str, partition: str, name: str) -> bool:
     """Whether a data file with the name of another instant is a log file of `failed`: all its blocks are, or it is
     gone. While a clustering that resizes consistent hashing buckets is pending, a write goes to the new bucket as well,
-    into a log file that is named after the clustering (HoodieAppendHandle). Headers are read, no contents. Raises
-    FormatError for a log file that has blocks of other instants as well, StorageError.
+    into a log file named after the clustering (HoodieAppendHandle). Raises FormatError for a log file that has blocks
+    of other instants as well, StorageError.
     """
     if not isinstance(parse_data_file(name), LogFileName):
         return False
@@ -84,10 +83,9 @@ def is_named_after_another(storage: Storage, failed: str, partition: str, name: 
 def undo_of(
     request: RollbackRequest, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
 ) -> FileUndo:
-    """What a plan's request may do. Names that are not those of files of `failed` are omitted, with a warning naming
-    `source`; `is_renamed` says of a partition and the name of a data file of another instant that it is one
-    nevertheless (is_named_after_another). Raises FormatError for a log request whose file group or base instant make no
-    file name.
+    """What a plan's request may do. Names that are not those of files of `failed`, nor `is_renamed` ones
+    (is_named_after_another), are omitted, with a warning naming `source`. Raises FormatError for a log request whose
+    file group or base instant make no file name.
     """
     partition = check_partition(request.partition, source=source)
     names = [address.rpartition("/")[2] for address in request.files_to_delete]
@@ -120,9 +118,7 @@ class FileRollback:
     _rollback: str
 
     def run(self, steps: Sequence[FileUndo]) -> list[Undone]:
-        """Does all steps and returns what was done by partition, sorted. Partitions of steps that name nothing are
-        included.
-        """
+        """Does all steps and returns what was done by partition, sorted, also of steps that name nothing."""
         paths = sorted({join(step.partition, name) for step in steps for name in step.delete})
         if len(paths) < _THREADS:
             for path in paths:
@@ -175,7 +171,7 @@ class FileRollback:
     def _append(
         self, partition: str, file_id: str, base_instant: str, files: Mapping[str, FileInfo], announced: list[str]
     ) -> tuple[str, int]:
-        """The log file whose command block cancels the slice's blocks of the failed instant, and its size. An earlier
+        """The log file whose command block cancels the slice's blocks of the failed instant, and its size; an earlier
         attempt's, if it is whole. The marker is created first, as in Hudi: a rollback that is resumed, by whichever
         engine, finds the log file by it and records it in the metadata table.
         """
