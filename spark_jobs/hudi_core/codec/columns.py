@@ -1,6 +1,6 @@
 """Columns of Arrow schemas and batches: by dotted name in any case (model.names), their leaves, their buffers.
 
-Which columns have statistics says statistics_columns. Leaves are in the order in which a Parquet file has them: depth
+Which columns have statistics says metadata_table.indexed_table. Leaves are in the order of a Parquet file: depth
 first.
 """
 

@@ -1,7 +1,7 @@
 """Base files: checked, and read as batches of the table's schema.
 
 Of tables that schema-on-read changed, columns are found by id (InternalSchemaMerger): a file's columns are renamed to
-the query's names first. `sources` are timeline.schema_history's answer for the instant that wrote the file; empty ones
+the query's names first. `sources` are timeline.schemas's answer for the instant that wrote the file; empty ones
 change nothing.
 """
 
