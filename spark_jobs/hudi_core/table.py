@@ -173,7 +173,7 @@ class HudiTable:
 
         Errors are those of `plan`, and ConfigError for a partition that does not exist.
         """
-        from hudi_core.query.time_travel import as_of_instant
+        from hudi_core.query.plan import as_of_instant
 
         timeline = self.timeline()
         instant = None if as_of is None else as_of_instant(self._context, timeline, as_of)

@@ -19,8 +19,7 @@ from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.base import TableLock
-from hudi_core.transaction.locks.dynamodb import DynamodbLock
-from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
+from hudi_core.transaction.locks.dynamodb import DynamodbLock, dynamodb_client
 from hudi_core.transaction.locks.filesystem import LOCK_PATH, FileSystemLock
 from hudi_core.transaction.locks.storage_lease import LEASE_PATH, StorageLease
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock

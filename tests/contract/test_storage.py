@@ -128,7 +128,7 @@ def test_absence_has_its_own_error(storage: Storage) -> None:
     assert storage.list_folders("nothing") == []
     assert storage.list_tree("nothing") == storage.list_tree("folder/file") == []
     assert storage.list_files("folder/file") == []
-    storage.delete_folder("nothing")
+    assert storage.delete_folder("nothing") == []
     assert storage.read("folder/file") == b"x"
 
 

@@ -38,7 +38,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction import claim, conflict, owner_liveness
+from hudi_core.transaction import claim, claim_file, conflict
 from hudi_core.transaction import instant_generator as instants
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
@@ -203,7 +203,7 @@ def test_hudi_7503_no_process_rolls_back_what_a_live_run_is_writing(
         written.extend(table.glob(f"*/*_{instant}.parquet"))
         compact(table, owner="the second", instant=instant)
 
-    for module in (claim, owner_liveness):
+    for module in (claim, claim_file):
         monkeypatch.setattr(module, "silence", lambda *_: None)
     with pytest.raises(ConflictError):
         compact(table, HookedEngine(after=takes_over), owner="the first")

@@ -22,7 +22,7 @@ from hudi_core.timeline.actions.replacecommit import (
     ClusteringPlan,
     encode_clustering_plan,
 )
-from hudi_core.transaction import claim, owner_liveness
+from hudi_core.transaction import claim, claim_file
 from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.slicing import Visibility
 from tests.faults.test_known_bugs import keeps_losers, read_optimized
@@ -66,7 +66,7 @@ def test_hudi_7503_no_second_run_takes_back_what_a_live_one_writes(
         written.update(files(table) - known)
         run(None, "the second")
 
-    for module in (claim, owner_liveness):
+    for module in (claim, claim_file):
         monkeypatch.setattr(module, "silence", lambda *_: None)
     with pytest.raises(ConflictError):
         run_beside(run, takes_over)

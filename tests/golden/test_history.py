@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.archived import ArchivedTimeline, latest_commits, load_history
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import ArchivedTimeline, CompletionTimes, latest_commits, load_history
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.schemas import schema_of

@@ -14,8 +14,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
-from hudi_core.history.archived import load_history
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import CompletionTimes, load_history
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot

@@ -183,15 +183,16 @@ class FaultStorage:
         with self.plan.step("delete", path):
             return self.inner.delete(path)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         """File by file, each an operation of its own: no storage removes a folder atomically."""
         if not folder:
             raise StorageError("refused to delete the root of the storage", path=self.uri)
-        for path in self._files_below(folder):
+        removed = self._files_below(folder)
+        for path in removed:
             with self.plan.step("delete", path):
                 self.inner.delete(path)
         with self.plan.step("delete_folder", folder):
-            self.inner.delete_folder(folder)
+            return [*removed, *self.inner.delete_folder(folder)]
 
     def open_input(self, path: str) -> BinaryIO:
         with self.plan.step("open_input", path):

@@ -111,13 +111,15 @@ class MemoryStorage:
         with self._lock:
             return self._objects.pop(path, None) is not None
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         if not folder:
             raise StorageError("refused to delete the root of the storage", path=self.uri)
         prefix = self._prefix(folder)
         with self._lock:
-            for path in [path for path in self._objects if path.startswith(prefix)]:
+            removed = [path for path in self._objects if path.startswith(prefix)]
+            for path in removed:
                 del self._objects[path]
+        return removed
 
     def open_input(self, path: str) -> BinaryIO:
         return io.BytesIO(self._get(path)[0])

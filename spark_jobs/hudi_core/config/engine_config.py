@@ -64,10 +64,8 @@ class EngineConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> EngineConfig:
-        """Reads the options; raises ConfigError naming the key whose value is not valid."""
         return read_fields(EngineConfig, options)
 
     @property
     def width(self) -> int:
-        """Processors to use."""
         return self.processors or len(os.sched_getaffinity(0))

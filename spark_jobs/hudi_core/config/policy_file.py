@@ -159,7 +159,6 @@ class _Node:
             raise self.error(f"the tag {node.tag} is not known here")
 
     def error(self, what: str, remedy: str | None = None) -> ConfigError:
-        """A mistake here."""
         return ConfigError(f"line {self._line}: {what}", path=self._path, remedy=remedy)
 
     def read(self, parse: Callable[[str], T]) -> T:
@@ -178,23 +177,19 @@ class _Node:
             raise self.error(error.message, error.remedy) from error
 
     def text(self) -> str:
-        """The scalar as it is written."""
         if not isinstance(self._node, yaml.ScalarNode) or self.is_empty:
             raise self.error("a text or number is expected")
         return str(self._node.value)
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is one text or number."""
         return isinstance(self._node, yaml.ScalarNode)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is written, or null."""
         return isinstance(self._node, yaml.ScalarNode) and self._node.tag == "tag:yaml.org,2002:null"
 
     def items(self) -> list[_Node]:
-        """The nodes of a list."""
         if not isinstance(self._node, yaml.SequenceNode):
             raise self.error("a list is expected")
         return [_Node(item, self._path) for item in self._node.value]

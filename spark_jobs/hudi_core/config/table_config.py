@@ -120,7 +120,6 @@ class TableConfig:
 
     @property
     def is_merge_on_read(self) -> bool:
-        """Whether the table has log files."""
         return self.table_type == MERGE_ON_READ
 
     @property

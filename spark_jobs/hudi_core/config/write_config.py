@@ -181,5 +181,4 @@ class WriteConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> WriteConfig:
-        """Reads the options; raises ConfigError naming the key whose value is not valid."""
         return read_fields(WriteConfig, options)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.log_archive import LogArchive
@@ -11,7 +11,7 @@ from hudi_core.history.lsm import LsmHistory
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -30,9 +30,7 @@ class ArchivedTimeline(Protocol):
         """The instants completed after `begin` (exclusive) and at or before `end`; in layout 1 those requested then."""
         ...
 
-    def timeline(self) -> Timeline:
-        """All instants."""
-        ...
+    def timeline(self) -> Timeline: ...
 
     def is_empty(self) -> bool:
         """Whether there are none. Opens files up to the first that holds one, in layout 2 none."""
@@ -73,3 +71,47 @@ def latest_commits(history: ArchivedTimeline) -> Iterator[tuple[Instant, CommitM
     """The archive's commits, latest first, each read on demand: `archived` of timeline.schemas.schema_of."""
     for instant in reversed(history.timeline().commits().instants):
         yield from history.commits([instant])
+
+
+_COUNT: Final = WRITE_ACTIONS | {Action.SAVEPOINT}
+"""The actions that define the start of the active timeline: writes, and savepoints, which exempt a write."""
+
+
+def begin_of_writes(timeline: Timeline) -> str | None:
+    """The start of the active timeline: a write requested before it can only be in the archive; None without writes. It
+    is neither the first instant of all, as cleans are archived apart from writes and later, nor the first write, as an
+    archiver may keep a savepoint's commit and archive those after it.
+    """
+    return timeline.filter(lambda instant: instant.action in _COUNT).start
+
+
+class CompletionTimes:
+    """Completion times of writes by requested time, for one state of the whole active timeline. Not thread-safe.
+    `history` loads the archive, at most once and only for an instant older than the active timeline's writes. Where
+    savepoints hold all of these, any other instant may be archived.
+    """
+
+    def __init__(self, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
+        self._history = history
+        self._archive: ArchivedTimeline | None = None
+        self._begin = begin_of_writes(timeline)
+        self._times: dict[str, str] = {}
+        # A savepoint shares the requested time of its commit and sorts after it: the commit's completion is the one
+        # that counts.
+        for instant in timeline:
+            if instant.is_completed:
+                self._times.setdefault(instant.requested_time, instant.completed_at)
+
+    def of(self, requested_time: str) -> str | None:
+        """The completion time of the instant, in layout 1 its requested time; None while it is pending or unknown. As
+        CompletionTimeQueryViewV2. Raises StorageError or FormatError when the archive cannot be read.
+        """
+        found = self._times.get(requested_time)
+        if found is not None or (self._begin is not None and requested_time >= self._begin):
+            return found
+        if self._archive is None:
+            self._archive = self._history()
+        return self._archive.completion_time(requested_time)
+
+    def is_completed(self, requested_time: str) -> bool:
+        return self.of(requested_time) is not None

@@ -68,12 +68,10 @@ class ArchivedInstant:
 
     @property
     def key(self) -> InstantKey:
-        """See key_of."""
         return key_of(self.instant)
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
         return sum(len(file.data) for file in self.files)
 
     def content(self, state: State) -> bytes:

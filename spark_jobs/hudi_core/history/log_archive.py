@@ -112,7 +112,6 @@ class LogArchive:
         ]
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """See ArchivedTimeline: by requested time, as this layout records no other."""
         return self.instants(begin, end)
 
     def timeline(self) -> Timeline:
@@ -127,7 +126,6 @@ class LogArchive:
         return reversed(self.instants())
 
     def completion_time(self, requested_time: str) -> str | None:
-        """See ArchivedTimeline: the requested time itself."""
         return requested_time if requested_time in self._requested_times else None
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
@@ -179,7 +177,6 @@ class LogArchive:
         return found.entries
 
     def _read(self, files: list[FileInfo]) -> dict[InstantKey, _Entry]:
-        """The completed instants in timeline order."""
         completed: dict[InstantKey, _Place] = {}
         requested: dict[InstantKey, _Place] = {}
         planned: dict[InstantKey, str] = {}

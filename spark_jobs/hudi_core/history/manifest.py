@@ -47,7 +47,6 @@ class HistoryFile:
 
     @property
     def name(self) -> str:
-        """The last segment of the path."""
         return self.path.rsplit("/", 1)[-1]
 
     def overlaps(self, after: str | None, up_to: str | None) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,13 @@ from hudi_core.expr.bound import Bound
 from hudi_core.expr.functions import FUNCTIONS
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
-from hudi_core.index.key_candidates import equal_texts
+from hudi_core.index.key_lookups import equal_texts
 from hudi_core.index.row_group_skipping import filter_mask
 from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.view.file_group import FileSlice
-
-if TYPE_CHECKING:
-    from hudi_core.metadata_table.read.metadata_table import MetadataTable
 
 _FORMATTED: Final = frozenset({"date_format", "from_unixtime"})
 _PLAIN: Final = frozenset(FUNCTIONS) - {*_FORMATTED, "substring"}

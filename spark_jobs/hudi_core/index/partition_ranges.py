@@ -10,11 +10,12 @@ column, and is not used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange
@@ -31,12 +32,9 @@ from hudi_core.filegroup.read.partition_values import (
 )
 from hudi_core.index.slice_ranges import indexed_in_order_of
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.range_merge import may_lack_values
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
-    from hudi_core.metadata_table.read.metadata_table import MetadataTable
 
 _PATH_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
 """Types whose text in a path is read back as the value, for every writer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_foote
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.codec.parquet.statistics import chunk_ranges, hybrid_columns, leaf_columns, leaf_path
+from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import kind_of
 from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
@@ -26,11 +27,8 @@ from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.partition_values import partition_columns
 from hudi_core.index.slice_ranges import in_order_of
+from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
-    from hudi_core.storage.base import Storage
 
 MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""

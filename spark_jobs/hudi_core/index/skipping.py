@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.config.read_config import DATA_SKIPPING, FOOTER_SKIPPING
+from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.engine.protocol import Json
 from hudi_core.expr.bound import Bound
@@ -25,8 +26,7 @@ from hudi_core.expr.ranges import ColumnRange, may_match
 from hudi_core.expr.tree import Operand
 from hudi_core.filegroup.read.partition_values import partition_columns
 from hudi_core.index.expression_indexes import expression_mask
-from hudi_core.index.key_candidates import key_candidates
-from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
+from hudi_core.index.key_lookups import groups_of_keys, groups_of_values, key_candidates
 from hudi_core.index.partition_ranges import indexed_columns, partition_ranges, partition_statistics
 from hudi_core.index.row_group_skipping import filter_mask, flat_columns, footer_may_match, row_group_chooser
 from hudi_core.index.slice_ranges import slice_ranges
@@ -38,13 +38,10 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FILE_NAME, RECORD_KEY, FileGroupId
+from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
-    from hudi_core.metadata_table.read.metadata_table import MetadataTable
-    from hudi_core.storage.base import Storage
 
 Mask: TypeAlias = NDArray[np.bool_]
 Slices: TypeAlias = Sequence[FileSlice]
@@ -71,7 +68,6 @@ class PruneReport:
     by_kind: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        """As an object of these names."""
         return asdict(self)
 
 
@@ -151,7 +147,6 @@ class SkippingPlan:
         return kept, PruneReport(len(self._verdicts), ruled_out, files, sum(counts.values()), counts)
 
     def _judge(self, partitions: Sequence[str]) -> None:
-        """Finds for each partition which index excludes it, if any does."""
         new = sorted({partition for partition in partitions if partition not in self._verdicts})
         if not new:
             return

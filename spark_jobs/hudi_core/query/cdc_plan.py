@@ -15,7 +15,7 @@ from typing import Final
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.read_spec import select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import CompletionTimes
 from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_relative_path, join
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
@@ -136,7 +136,6 @@ class _ChangeFinder:
         return DataFile(partition, name, size)
 
     def _previous(self, partition: str, stat: WriteStat) -> Image:
-        """The base file that the commit rewrote."""
         group = self.view.file_group(FileGroupId(partition, stat.file_id))
         for item in () if group is None else (*group.slices, *group.uncommitted):
             if item.base_instant == stat.prev_commit and item.base_file is not None:

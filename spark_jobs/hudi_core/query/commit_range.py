@@ -13,7 +13,7 @@ from typing import Final
 
 from hudi_core.config.read_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
-from hudi_core.history.completion import begin_of_writes
+from hudi_core.history.archived import begin_of_writes
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition
 from hudi_core.query.context import ReadContext
@@ -60,7 +60,6 @@ class CommitRange:
 
     @property
     def last(self) -> str | None:
-        """The newest requested time."""
         return max((instant.requested_time for instant in self.metadata), default=None)
 
 

@@ -37,7 +37,6 @@ class ReadContext:
 
     @property
     def zone(self) -> str:
-        """The zone of the timeline's instants, for timeline.instant_time."""
         return timeline_zone(self.config, self.options)
 
     def metadata_table(

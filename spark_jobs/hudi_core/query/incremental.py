@@ -188,11 +188,9 @@ class CommitListing:
                         sizes[name] = stat.file_size_in_bytes
 
     def partitions(self) -> list[str]:
-        """The partitions that the commits wrote to, sorted."""
         return sorted(self._sizes)
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The files that they wrote there, sorted by path."""
         written = self._sizes.get(partition, {})
         present = {info.name: info.size for info in self._listing.files(partition)} if written else {}
         return [FileInfo(join(partition, name), present.get(name, written[name]), 0.0) for name in sorted(written)]

@@ -1,16 +1,40 @@
-"""From a request to splits that may be read anywhere: planned once, where the timeline and the metadata table are."""
+"""From a request to splits that may be read anywhere: planned once, where timeline and metadata table are; for a query
+as of a time, which instant that is (TimelineUtils.validateTimestampAsOf), and whether the table still holds it.
+
+Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have: there
+it answers with the rows that are left. So it does behind a clean by hours of Hudi up to 0.14.0, which kept no slice
+before that commit (HUDI-7226). Here the files that such cleans removed are looked at, also those of cleans that are
+archived, and of one that is at work, or has died at it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS
+from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.model.names import FileGroupId, parse_data_file
+from hudi_core.model.partition import join
 from hudi_core.query.cdc_plan import plan_cdc
+from hudi_core.query.commit_range import first_incomplete_write
 from hudi_core.query.context import ReadContext
 from hudi_core.query.incremental import plan_incremental
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
-from hudi_core.query.time_travel import as_of_instant
+from hudi_core.timeline.actions.clean import (
+    RemovedFiles,
+    decode_clean_plan,
+    decode_removed_files,
+    removed_files_of,
+)
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant_time import resolve_as_of
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import slice_of_base
+from hudi_core.view.file_system_view import FileSystemView
 
 
 def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
@@ -38,3 +62,114 @@ def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
     if merged:
         return planner.plan([item for name in partitions for item in view.latest_merged_slices(name, as_of)])
     return planner.plan([slice_of_base(base) for name in partitions for base in view.latest_base_files(name, as_of)])
+
+
+def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
+    """The requested time up to which commits are read, for an instant or a date in the table's zone. Raises ConfigError
+    for text that is neither, for a time at or after the first write that is not complete, and for one that the cleaner
+    or the archival has passed.
+    """
+    instant = resolve_as_of(text, context.zone)
+    pending = first_incomplete_write(context.active, timeline)
+    if pending is not None and instant >= pending.requested_time:
+        raise ConfigError(
+            f"the table as of {instant} may change: the {pending.action} {pending.requested_time} is not complete",
+            path=context.active.folder,
+            remedy=f"read as of a time before {pending.requested_time}, or the table as it is now",
+        )
+    _check_kept(context, timeline, instant)
+    return instant
+
+
+def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
+    """Raises ConfigError where a clean after `instant` may have removed what the table held then."""
+    by_files = []
+    for clean in _later_cleans(context, timeline, instant):
+        earliest = clean.removed.earliest
+        if not earliest or (instant >= earliest and clean.removed.policy == KEEP_LATEST_BY_HOURS):
+            by_files.append(clean)
+        elif instant < earliest:
+            raise _passed(timeline, clean, instant, f"it keeps {earliest} and later", f"read as of {earliest} or later")
+    first = timeline.commits().first()
+    if by_files and first is not None and instant < first.requested_time:
+        raise ConfigError(
+            f"the table as of {instant} is older than its timeline, which begins at {first.requested_time}, and the "
+            "table is cleaned",
+            path=context.active.folder,
+            remedy=f"read as of {first.requested_time} or later",
+        )
+    view = context.view(timeline) if by_files else None
+    for clean in by_files:
+        for partition, names in clean.removed.files.items():
+            needed = view and next(_needed(view, partition, names, instant), None)
+            if needed:
+                why = f"it removed {join(partition, needed)}"
+                raise _passed(timeline, clean, instant, why, "read the table as it is now, or as of a later time")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clean:
+    """A clean that has started, the file that says what it does, and what that is."""
+
+    instant: str
+    path: str
+    removed: RemovedFiles
+
+
+def _later_cleans(context: ReadContext, timeline: Timeline, instant: str) -> Iterator[_Clean]:
+    """The cleans requested after `instant`, those that are inflight before the completed ones, latest first; archivals
+    take the oldest cleans off the timeline first.
+    """
+    inflight = timeline.filter(lambda item: item.action == Action.CLEAN and item.state is State.INFLIGHT)
+    for clean in inflight.after(instant):
+        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
+        if data:  # an empty plan removes nothing
+            plan = decode_clean_plan(data, path=path)
+            earliest = "" if plan.earliest is None else plan.earliest.timestamp
+            yield _Clean(clean.requested_time, path, RemovedFiles(earliest, plan.files, plan.policy))
+    cleans = timeline.completed().of_actions(Action.CLEAN)
+    for clean in reversed(cleans.after(instant).instants):
+        path = context.active.path_of(clean)
+        removed = decode_removed_files(context.active.read_details(clean), path=path)
+        yield _Clean(clean.requested_time, path, removed)
+    first = cleans.first()
+    if first is not None and first.requested_time <= instant:
+        return
+    history, folder = context.history(), context.config.history_folder
+    for clean in reversed(history.instants(instant, None if first is None else first.requested_time)):
+        if clean.action == Action.CLEAN and not timeline.contains(clean.requested_time):
+            yield _Clean(clean.requested_time, folder, removed_files_of(history.content(clean), path=folder))
+
+
+def _needed(view: FileSystemView, partition: str, names: Iterable[str], instant: str) -> Iterator[str]:
+    """The files of `names`, which are gone, that a query as of `instant` would read."""
+    bases = {item.file_group.file_id: item.base_instant for item in view.latest_merged_slices(partition, instant)}
+    for name in names:
+        file = parse_data_file(name)
+        if file is None or file.instant > instant:
+            continue
+        replaced_at = view.replaced_at(FileGroupId(partition, file.file_id))
+        is_replaced = replaced_at is not None and replaced_at <= instant
+        if not is_replaced and bases.get(file.file_id, "") <= file.instant:
+            yield name
+
+
+def _passed(timeline: Timeline, clean: _Clean, instant: str, why: str, way: str) -> ConfigError:
+    return ConfigError(
+        f"the clean {clean.instant} may have removed what the table held as of {instant}: {why}",
+        path=clean.path,
+        remedy=f"{way}; {_way_back(timeline, instant)}",
+    )
+
+
+def _way_back(timeline: Timeline, instant: str) -> str:
+    """The remedy besides reading later. A savepoint keeps the files, but Hudi and this engine check only what cleans
+    retain.
+    """
+    read = max(
+        (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
+    )
+    if read is not None and read in timeline.savepoints():
+        return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` takes the table back to it"
+    return "a longer retention of the cleaner keeps more from now on"

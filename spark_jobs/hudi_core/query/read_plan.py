@@ -114,7 +114,6 @@ class _Prepared:
 
     @cached_property
     def _row_groups(self) -> RowGroups | None:
-        """What rules out row groups of base files that are read alone."""
         spec = self.spec
         if spec.predicate is None:
             return None

@@ -109,7 +109,6 @@ class CommitTotals:
 
     @staticmethod
     def of(commit: CommitMetadata) -> CommitTotals:
-        """The sums of the commit's write stats."""
         stats = list(commit.write_stats())
         rows = sum(stat.num_writes + stat.num_deletes for stat in stats)
         return CommitTotals(commit.operation_type, rows, sum(stat.total_write_bytes for stat in stats))

@@ -15,7 +15,7 @@ from hudi_core.request.batch import BatchRequest, JobRequest
 from hudi_core.request.outcome import Outcome, outcome_of_all
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
-from hudi_core.transaction.interruption import stop_with
+from hudi_core.transaction.heartbeat_thread import stop_with
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class InterruptedBatchError(KeyboardInterrupt):
 def run_job(job: JobRequest, run: Callable[[Request], Outcome]) -> Outcome:
     """The outcome of a request, or of all requests of a batch. `run` is called once for each that is in time, in the
     order of a table's requests. An interruption of a batch raises InterruptedBatchError: no further request is started,
-    waits for locks and other writers end (transaction/interruption.py), and the work that goes on is waited for.
+    waits for locks and other writers end (transaction/heartbeat_thread.py), and the work that goes on is waited for.
     """
     if not isinstance(job, BatchRequest):
         return _run_in_time(job, run)

@@ -48,7 +48,7 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
         other = _written_since(context, instant, decision, metadata, timeline)
         if other is not None:
             return f"{other.action} {other.requested_time} has changed since what that replaces"
-        undone = context.undone_among(decision.known or frozenset(), timeline)
+        undone = context.undone_among(decision.known, timeline)
         if undone is not None:
             return f"commit {undone}, whose rows it may hold or have replaced, was rolled back since"
         if metadata.operation_type != Operation.CLUSTER:
@@ -106,7 +106,7 @@ def _written_since(
         return group.partition in partitions if is_overwrite else group in mine
 
     for item in timeline.commits():
-        if _is_known(decision, instant, item):
+        if item.requested_time in decision.known:
             continue
         if any(map(is_touched, changed_groups(context.active.read_commit(item), item))):
             return item
@@ -119,7 +119,7 @@ def _schema_changed(context: TableContext, instant: str, decision: Decision, tim
     schema of the later one would count. In layout 2, where completion times do, _completed_since finds it.
     """
     below = timeline.before(instant)
-    known = below.filter(lambda item: _is_known(decision, instant, item))
+    known = below.filter(lambda item: item.requested_time in decision.known)
     if known.commits() == below.commits():
         return False
     was, now = (
@@ -136,15 +136,6 @@ def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:
     if decision.completion_time is None:
         return None
     return next((item for item in timeline.commits() if item.completed_at > decision.completion_time), None)
-
-
-def _is_known(decision: Decision, instant: str, commit: Instant) -> bool:
-    """By what the decision recorded. One of an earlier release did not: in layout 1 what was requested before it
-    counts as known.
-    """
-    if decision.known is not None:
-        return commit.requested_time in decision.known
-    return commit.completed_at <= (decision.completion_time or instant)
 
 
 def _indexes_since(context: TableContext, decided: Instant) -> frozenset[str]:

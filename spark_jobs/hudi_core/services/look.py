@@ -218,9 +218,10 @@ class ListedOnce(RecordingStorage):
             raise WorkFoundError
         return False
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         if self.list_files(folder) or self.list_folders(folder):
             raise WorkFoundError
+        return []
 
 
 def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> RunResult | None:

@@ -27,7 +27,7 @@ from hudi_core.services.service import ImmediateService, InstantService, Schedul
 from hudi_core.storage.one_look import look_again, no_look, one_look
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import of_epoch_millis
-from hudi_core.transaction.interruption import is_stopped
+from hudi_core.transaction.heartbeat_thread import is_stopped
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)

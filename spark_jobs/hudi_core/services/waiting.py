@@ -19,9 +19,8 @@ from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim
-from hudi_core.transaction.interruption import pause
-from hudi_core.transaction.owner_liveness import is_live, wrote_until
+from hudi_core.transaction.claim_file import current_claim, is_live, wrote_until
+from hudi_core.transaction.heartbeat_thread import pause
 from hudi_core.transaction.writer_heartbeats import Heartbeats, may_be_alive, read_heartbeats, silent_seconds
 
 log = logging.getLogger(__name__)

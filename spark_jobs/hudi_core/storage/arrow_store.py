@@ -145,12 +145,15 @@ class ArrowStorage(Storage):
             return False
         return True
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._target(folder)
+        below = arrow_fs.FileSelector(target, allow_not_found=True, recursive=True)
         with translated(folder, self.uri, _FAILURES):
+            files = [info.path for info in self._fs.get_file_info(below) if info.type == arrow_fs.FileType.File]
             if self._fs.get_file_info(target).type == arrow_fs.FileType.Directory:
                 self._fs.delete_dir(target)
+        return [self._relative(path) for path in files]
 
     def open_input(self, path: str) -> BinaryIO:
         file = self._open(path)

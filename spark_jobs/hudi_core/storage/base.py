@@ -23,7 +23,6 @@ class FileInfo:
 
     @property
     def name(self) -> str:
-        """The last segment of the path."""
         return self.path.rsplit("/", 1)[-1]
 
 
@@ -127,8 +126,8 @@ class Storage(Protocol):
         """Removes the object (and a local `.crc` side file); False when it was not there."""
         ...
 
-    def delete_folder(self, folder: str) -> None:
-        """Removes everything below `folder`; nothing happens when it is not there."""
+    def delete_folder(self, folder: str) -> list[str]:
+        """Removes everything below `folder`, and returns the paths of the files that were there."""
         ...
 
     def open_input(self, path: str) -> BinaryIO:

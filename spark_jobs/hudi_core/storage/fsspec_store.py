@@ -76,7 +76,7 @@ class FsspecStorage(Storage):
         except StorageNotFoundError:
             return []
         found = [
-            FileInfo(name[len(self._root) + 1 :], int(info["size"]), _modified(info))
+            FileInfo(self._relative(name), int(info["size"]), _modified(info))
             for name, info in listed.items()
             if info["type"] == "file" and name.startswith(target + "/")
         ]
@@ -120,7 +120,6 @@ class FsspecStorage(Storage):
             self._fs.pipe_file(target, bytes(data))
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """One PUT with `If-None-Match: *` (S3Conditional)."""
         target = self._file(path)
         self._require_conditions(path, "create a file exclusively, so it cannot carry a timeline")
         self._s3.put(target, bytes(data), path=path, version=None)
@@ -146,7 +145,7 @@ class FsspecStorage(Storage):
             return False
         return True
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._target(folder)
         with translated(folder, self.uri, LIBRARY_FAILURES):
@@ -161,6 +160,7 @@ class FsspecStorage(Storage):
                 for name in sorted(folders | {target}, reverse=True):
                     if self._fs.isdir(name):
                         self._fs.rmdir(name)
+        return [self._relative(name) for name in files]
 
     def open_input(self, path: str) -> BinaryIO:
         size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
@@ -198,6 +198,9 @@ class FsspecStorage(Storage):
             )
         return f"{self._root}/{path}" if path else self._root
 
+    def _relative(self, target: str) -> str:
+        return target[len(self._root) + 1 :]
+
     def _file(self, path: str) -> str:
         return self._target(check_file_path(path, self.uri))
 
@@ -224,7 +227,7 @@ class FsspecStorage(Storage):
         below = [(str(info["name"]).rstrip("/"), info) for info in listed]
         # An object store may list the folder's own marker object, or the file of that name, besides what is in the
         # folder.
-        return [(name[len(self._root) + 1 :], info) for name, info in below if name.startswith(prefix)]
+        return [(self._relative(name), info) for name, info in below if name.startswith(prefix)]
 
     def _require_conditions(self, path: str, what: str) -> None:
         if not self.supports_conditional_write:

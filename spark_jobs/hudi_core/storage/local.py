@@ -208,9 +208,11 @@ class LocalStorage(Storage):
             _remove(_side_file(target))
             return _remove(target)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._inside(folder)
+        paths = (os.path.join(place, name) for place, _, names in os.walk(target) for name in names)
+        removed = [os.path.relpath(path, self._root) for path in paths if not _is_hidden(os.path.basename(path))]
         with translated(folder, self.uri):
             for attempt in range(_ATTEMPTS):
                 try:
@@ -220,7 +222,8 @@ class LocalStorage(Storage):
                     if os.path.isdir(target) and attempt == _ATTEMPTS - 1:
                         raise
                 if not os.path.isdir(target):
-                    return
+                    break
+        return removed
 
     def open_input(self, path: str) -> BinaryIO:
         target = self._file(path)

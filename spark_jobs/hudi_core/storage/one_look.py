@@ -23,45 +23,51 @@ T = TypeVar("T")
 _METADATA: Final = ".hoodie"
 _ALWAYS_FRESH: Final = (".hoodie/.airflow_hudi", ".hoodie/.heartbeat", ".hoodie/.locks", ".hoodie/.temp")
 """Folders by which processes see each other: what is in them is never remembered."""
-_MOST_REMEMBERED: Final = 4096
+_MOST_REMEMBERED: Final = 16_384
 """Folders and files that one look remembers; behind them the next ones are requested each time they are needed."""
 _COMPLETED: Final = re.compile(r"/\d+_\d+\.[a-z]+$")
 _MOST_COMPLETED: Final = 128
 _MOST_BYTES: Final = 128 << 10
 """Of one remembered file: 16 MiB of completed files at the most."""
 _UNKNOWN: Final = object()
+_FILES, _NAMES, _FOLDERS, _CONTENT = "files", "names", "folders", "content"
 
 
 @dataclass(slots=True, eq=False)
 class _Look:
-    """What one thread has seen since its look began."""
+    """What one thread has seen since its look began: answers by the request's kind and path."""
 
-    files: dict[str, list[FileInfo]] = field(default_factory=dict)
-    names: dict[str, set[str]] = field(default_factory=dict)
-    folders: dict[str, list[str]] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
+    seen: dict[tuple[str, str], Any] = field(default_factory=dict)
     changes: int = 0
     """How often something was forgotten or changed: the answer to a request that was under way then is not kept."""
 
     def forget(self) -> None:
-        """Lets the next request go to the storage."""
         self.changes += 1
-        for seen in (self.files, self.names, self.folders, self.values):
-            seen.clear()
+        self.seen.clear()
 
     def change(self, path: str, *, is_there: bool | None) -> None:
         """Takes a change of a file into account; `is_there` is None where it is not known what became of it."""
         self.changes += 1
         folder, _, name = path.rpartition("/")
-        self.values.pop(path, None)
-        self.files.pop(folder, None)
+        self.seen.pop((_CONTENT, path), None)
+        self.seen.pop((_FILES, folder), None)
         if is_there is None:
-            self.names.pop(folder, None)
-        elif folder in self.names:
-            (self.names[folder].add if is_there else self.names[folder].discard)(name)
+            self.seen.pop((_NAMES, folder), None)
+        elif (_NAMES, folder) in self.seen:
+            names = self.seen[_NAMES, folder]
+            (names.add if is_there else names.discard)(name)
         while folder:
             folder = folder.rpartition("/")[0]
-            self.folders.pop(folder, None)
+            self.seen.pop((_FOLDERS, folder), None)
+
+    def once(self, kind: str, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:
+        """The answer that was seen, else that of `load`, which is remembered where `keep` is true of it."""
+        answer = self.seen.get((kind, path), _UNKNOWN)
+        if answer is _UNKNOWN:
+            changes, answer = self.changes, load()
+            if keep(answer) and self.changes == changes and len(self.seen) < _MOST_REMEMBERED:
+                self.seen[kind, path] = answer
+        return cast("T", answer)
 
 
 class OneLookStorage(RecordingStorage):
@@ -115,34 +121,36 @@ class OneLookStorage(RecordingStorage):
         """What `load` makes of the file `path`, read once a look where `keep` is true of it. The completed file of an
         instant whose name has the completion time is never written again: it is remembered as long as the storage is.
         """
-        look = self._look()
-        if look is None or not self._is_remembered(path):
+        look = self._look_at(path)
+        if look is None:
             return load()
-        lasts = _COMPLETED.search(path) and (path in self._completed or len(self._completed) < _MOST_COMPLETED)
-        seen = self._completed if lasts else look.values
-        value = seen.get(path, _UNKNOWN)
-        if value is _UNKNOWN:
-            changes, value = look.changes, load()
-            if keep(value) and look.changes == changes and len(seen) < _MOST_REMEMBERED:
-                seen[path] = value
-        return cast("T", value)
+        if path in self._completed:
+            return cast("T", self._completed[path])
+        value = look.once(_CONTENT, path, load, keep)
+        if (_CONTENT, path) in look.seen and _COMPLETED.search(path) and len(self._completed) < _MOST_COMPLETED:
+            self._completed[path] = value
+        return value
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        """See Storage, as for all methods below."""
-        files: list[FileInfo] = self._listed(folder, lambda look: look.files, super().list_files)
-        look = self._look()
-        if look is not None and folder in look.files:
-            look.names[folder] = {info.name for info in files}  # a look does not go back to names that are older
+        look = self._look_at(folder)
+        if look is None:
+            return super().list_files(folder)
+        files = look.once(_FILES, folder, lambda: super(OneLookStorage, self).list_files(folder))
+        if (_FILES, folder) in look.seen:
+            look.seen[_NAMES, folder] = {info.name for info in files}  # a look does not go back to older names
         return list(files)
 
     def list_names(self, folder: str) -> list[str]:
-        return list(self._listed(folder, lambda look: look.names, self._names))
-
-    def _names(self, folder: str) -> set[str]:
-        return set(super().list_names(folder))
+        look = self._look_at(folder)
+        if look is None:
+            return super().list_names(folder)
+        return list(look.once(_NAMES, folder, lambda: set(super(OneLookStorage, self).list_names(folder))))
 
     def list_folders(self, folder: str) -> list[str]:
-        return list(self._listed(folder, lambda look: look.folders, super().list_folders))
+        look = self._look_at(folder)
+        if look is None:
+            return super().list_folders(folder)
+        return list(look.once(_FOLDERS, folder, lambda: super(OneLookStorage, self).list_folders(folder)))
 
     def write(self, path: str, data: bytes) -> None:
         with self._changing(path):
@@ -164,9 +172,9 @@ class OneLookStorage(RecordingStorage):
         with self._changing(path, is_there=False):
             return super().delete(path)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> list[str]:
         try:
-            super().delete_folder(folder)
+            return super().delete_folder(folder)
         finally:
             for look in self._all_looks():
                 look.forget()
@@ -174,24 +182,13 @@ class OneLookStorage(RecordingStorage):
     def _look(self) -> _Look | None:
         return getattr(self._thread, "look", None)
 
+    def _look_at(self, path: str) -> _Look | None:
+        """The look of this thread, where it remembers what is at `path`."""
+        return self._look() if path.startswith(_METADATA) and not path.startswith(_ALWAYS_FRESH) else None
+
     def _all_looks(self) -> list[_Look]:
         with self._looks_guard:
             return list(self._looks)
-
-    def _is_remembered(self, path: str) -> bool:
-        return path.startswith(_METADATA) and not path.startswith(_ALWAYS_FRESH)
-
-    def _listed(self, folder: str, seen_in: Callable[[_Look], dict[str, Any]], request: Callable[[str], Any]) -> Any:
-        look = self._look()
-        if look is None or not self._is_remembered(folder):
-            return request(folder)
-        seen = seen_in(look)
-        listed = seen.get(folder, _UNKNOWN)
-        if listed is _UNKNOWN:
-            changes, listed = look.changes, request(folder)
-            if look.changes == changes and len(seen) < _MOST_REMEMBERED:
-                seen[folder] = listed
-        return listed
 
     @contextmanager
     def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
@@ -206,23 +203,21 @@ class OneLookStorage(RecordingStorage):
 
 
 def one_look(storage: Storage, *, goes_on: bool = False) -> AbstractContextManager[None]:
-    """See OneLookStorage.one_look; nothing where the storage remembers nothing."""
+    """See OneLookStorage.one_look, as for all functions below; nothing where the storage remembers nothing."""
     return storage.one_look(goes_on=goes_on) if isinstance(storage, OneLookStorage) else nullcontext()
 
 
 def no_look(storage: Storage) -> AbstractContextManager[None]:
-    """See OneLookStorage.no_look."""
     return storage.no_look() if isinstance(storage, OneLookStorage) else nullcontext()
 
 
 def look_again(storage: Storage) -> None:
-    """See OneLookStorage.look_again. Called where the protocol needs the table as it is now."""
+    """Called where the protocol needs the table as it is now."""
     if isinstance(storage, OneLookStorage):
         storage.look_again()
 
 
 def once(storage: Storage, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:
-    """See OneLookStorage.once."""
     return storage.once(path, load, keep) if isinstance(storage, OneLookStorage) else load()
 
 

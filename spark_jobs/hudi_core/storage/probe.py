@@ -73,7 +73,6 @@ class ProbeReport:
         return self.can_carry_timeline and self.replaces is not None and self.replaces.is_atomic
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object, with both verdicts."""
         return asdict(self) | {"can_carry_timeline": self.can_carry_timeline, "can_carry_lease": self.can_carry_lease}
 
 
@@ -135,8 +134,6 @@ def _clock_ahead(storage: Storage, path: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The result of one writer in one round."""
-
     won: bool
     failure: Exception | None
     seconds: float

@@ -37,7 +37,6 @@ class Changes:
         return bool(self.written or self.deleted)
 
     def describe(self) -> str:
-        """For an error's message."""
         gone = (path for path in self.reverted if not path.startswith(_PASSING))
         parts = (
             ("taken back", gone),
@@ -80,7 +79,6 @@ class RecordingStorage:
                     self._events.clear()
 
     def stat(self, path: str) -> FileInfo:
-        """See Storage, as for all methods below."""
         return self._inner.stat(path)
 
     def exists(self, path: str) -> bool:
@@ -133,11 +131,11 @@ class RecordingStorage:
             self._note(path, is_there=False)
         return was_there
 
-    def delete_folder(self, folder: str) -> None:
-        below = self._inner.list_tree(folder) if self._recordings else []
-        self._inner.delete_folder(folder)
-        for info in below:
-            self._note(info.path, is_there=False)
+    def delete_folder(self, folder: str) -> list[str]:
+        removed = self._inner.delete_folder(folder)
+        for path in removed:
+            self._note(path, is_there=False)
+        return removed
 
     def _note(self, path: str, *, is_there: bool) -> None:
         with self._guard:

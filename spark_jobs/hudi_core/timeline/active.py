@@ -43,7 +43,6 @@ class ActiveTimeline:
         """The timeline's folder, relative to the storage's root."""
 
     def load(self) -> Timeline:
-        """The timeline as one listing of its folder shows it."""
         names = self._storage.list_names(self.folder)
         return Timeline.in_order(self._naming.instants(names, self._modified, self._zone))
 
@@ -79,7 +78,6 @@ class ActiveTimeline:
         return f"{self.folder}/{self.file_name(requested_time, action, state, completion_time)}"
 
     def path_of(self, instant: Instant) -> str:
-        """The path of the file that shows the instant's state."""
         if instant.is_legacy:
             return f"{self.folder}/{legacy_name(instant.requested_time, instant.action, instant.state)}"
         return self.path(instant.requested_time, instant.action, instant.state, instant.completion_time)

@@ -84,7 +84,6 @@ class Instant:
 
     @property
     def is_completed(self) -> bool:
-        """Whether the action is done."""
         return self.state is State.COMPLETED
 
     @property

@@ -43,8 +43,6 @@ _ENDINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The names of one timeline layout."""
-
     layout_version: int
 
     @property

@@ -47,24 +47,19 @@ class Timeline:
 
     @cached_property
     def requested_times(self) -> frozenset[str]:
-        """The requested times of all instants."""
         return frozenset(instant.requested_time for instant in self.instants)
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
-        """The instants for which `keep` holds."""
         return Timeline.in_order(instant for instant in self.instants if keep(instant))
 
     def of_actions(self, *actions: str) -> Timeline:
-        """The instants whose file has one of these actions."""
         requested = frozenset(actions)
         return self.filter(lambda instant: instant.action in requested)
 
     def completed(self) -> Timeline:
-        """The completed instants of every action."""
         return self.filter(lambda instant: instant.is_completed)
 
     def pending(self) -> Timeline:
-        """The requested and inflight instants of every action."""
         return self.filter(lambda instant: not instant.is_completed)
 
     def pending_changes(self) -> Timeline:
@@ -78,11 +73,9 @@ class Timeline:
         return self.filter(lambda instant: instant.is_completed and instant.action in COMMIT_ACTIONS)
 
     def pending_compactions(self) -> Timeline:
-        """Compactions that are requested or inflight."""
         return self.pending().of_actions(Action.COMPACTION)
 
     def pending_log_compactions(self) -> Timeline:
-        """Log compactions that are requested or inflight."""
         return self.pending().of_actions(Action.LOG_COMPACTION)
 
     def visible_writes(self) -> Timeline:
@@ -98,23 +91,18 @@ class Timeline:
         return self.completed().of_actions(Action.SAVEPOINT).requested_times
 
     def before(self, time: str) -> Timeline:
-        """The instants requested before `time`."""
         return self.filter(lambda instant: instant.requested_time < time)
 
     def up_to(self, time: str) -> Timeline:
-        """The instants requested at or before `time`."""
         return self.filter(lambda instant: instant.requested_time <= time)
 
     def after(self, time: str) -> Timeline:
-        """The instants requested after `time`."""
         return self.filter(lambda instant: instant.requested_time > time)
 
     def first(self) -> Instant | None:
-        """The earliest instant."""
         return self.instants[0] if self.instants else None
 
     def last(self) -> Instant | None:
-        """The latest instant."""
         return self.instants[-1] if self.instants else None
 
     def last_completed(self) -> Instant | None:
@@ -143,7 +131,6 @@ class Timeline:
         return instant
 
     def contains(self, requested_time: str) -> bool:
-        """Whether any instant of this timeline has this requested time."""
         return requested_time in self.requested_times
 
     @cached_property
@@ -185,6 +172,5 @@ def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: s
 
 
 def age_shown(instant: Instant, age: int) -> str:
-    """For messages."""
     shown = "long: its time is no date" if age == LONG_AGO else f"{age} s"
     return f"{instant.pending_action} {instant.requested_time} is {instant.state.value} for {shown}"

@@ -1,4 +1,4 @@
-"""The claim: at most one live process runs an instant, and a dead one (owner_liveness.py says when) is succeeded.
+"""The claim: at most one live process runs an instant, and a dead one (claim_file.py says when) is succeeded.
 
 The files of a claim are in claim_file.py; a process makes itself the owner here, and keeps and releases the instant.
 """
@@ -15,11 +15,10 @@ from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim
+from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim, silence
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
-from hudi_core.transaction.owner_liveness import silence
 
 _ATTEMPTS = 20
 _INSTANT = re.compile(r"^\d{1,32}$")
@@ -29,12 +28,8 @@ class Claim:
     """A claim that this process holds, with its heartbeat thread; as a context manager it releases at the end."""
 
     def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
-        self.instant = folder.instant
-        self.epoch = record.epoch
-        self.owner = record.owner
-        self._storage = storage
-        self._folder = folder
-        self._record = record
+        self.instant, self.epoch, self.owner = folder.instant, record.epoch, record.owner
+        self._storage, self._folder, self._record = storage, folder, record
         self._released = False
         self._seen: FileInfo | None = None
         """The claim file as it was listed when its content was found to be ours."""
@@ -57,8 +52,8 @@ class Claim:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError when the instant has another owner now, or when others may consider this process dead.
-        Also while an earlier owner's decision is not carried out.
+        """Raises ConflictError when the instant has another owner now, when others may consider this process dead, and
+        while an earlier owner's decision is not carried out.
         """
         self.check_owner()
         if self.decided is not None:
@@ -72,11 +67,14 @@ class Claim:
         """As check, whatever earlier owners decided."""
         self.heartbeat.check()
         files = {info.path: info for info in self._storage.list_files(self._folder.path)}
-        epochs = epochs_of(info.name for info in files.values())
-        if not epochs or epochs[-1] != self.epoch or not self._is_as_recorded(files[self._record.path]):
-            taken = bool(epochs) and epochs[-1] != self.epoch
-            how = f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if taken else "was removed"
-            raise self._lost(how, self._folder.claim(self.epoch))
+        highest = max(epochs_of(info.name for info in files.values()), default=self.epoch)
+        if highest != self.epoch:
+            raise self._lost(f"was taken over (epoch {highest}, this run has {self.epoch})", self._record.path)
+        listed = files.get(self._record.path)
+        # A file of the size and time at which ours was read needs no second reading.
+        if listed is None or (listed != self._seen and not self._is_on_record()):
+            raise self._lost("was removed", self._record.path)
+        self._seen = listed
 
     def decide(self, decision: Decision) -> None:
         """Records what this owner is about to complete. Raises ConflictError when a successor closed the epoch."""
@@ -124,7 +122,7 @@ class Claim:
             if not epochs or (ours and epochs[-1] == self.epoch):  # first: once released, it is the next owner's
                 self._storage.delete(self._folder.hudi_heartbeat)
             if ours:  # else the instant is over, and a later owner removed all of its claims
-                with suppress(StorageExistsError):  # an earlier release got that far and failed behind it
+                with suppress(StorageExistsError):  # an earlier call got that far and failed behind it
                     self._storage.create_exclusive(self._folder.released(self.epoch), b"")
             if ours or self.epoch not in epochs:
                 self._storage.delete(self._folder.heartbeat(self.epoch))
@@ -137,14 +135,6 @@ class Claim:
         return ConflictError(
             f"the claim on instant {self.instant} {how}", path=path, remedy="leave the instant to its new owner"
         )
-
-    def _is_as_recorded(self, listed: FileInfo) -> bool:
-        """As _is_on_record: a file of the size and time at which ours was read needs no second reading."""
-        if listed != self._seen:
-            if not self._is_on_record():
-                return False
-            self._seen = listed
-        return True
 
     def _is_on_record(self) -> bool:
         """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are

@@ -1,21 +1,24 @@
-"""The claim files of an instant as they are in the storage: their content, whether the instant is free, their removal.
+"""The claim files of an instant (model.claim_names): their content, whether the instant is free, when the owner of a
+claim is dead, and their removal.
 
-Their files are named in model.claim_names; owner_liveness.py says when the owner of a claim is dead.
+An owner is dead that released the instant, whose process is gone, or whose heartbeat is silent for too long. owner.py
+says whether a process is provably gone, also for locks; writer_heartbeats.py which writes of Hudi have failed.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.model.claim_names import CLAIMS, ClaimFolder, epochs_of, is_released
-from hudi_core.storage.base import Storage
+from hudi_core.model.claim_names import CLAIMS, CLOCKS, ClaimFolder, epochs_of, is_released
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction.decision import find_decision
-from hudi_core.transaction.own_files import damaged, parse_own
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.heartbeat_thread import sign_age, storage_time
+from hudi_core.transaction.owner import Owner, damaged, is_left_behind, parse_own
 
 _VERSION: Final = 1
 
@@ -143,3 +146,38 @@ def read_claim(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord
         return ClaimRecord.decode(storage.read(path), path=path, epoch=epoch, claimed=claimed)
     except StorageNotFoundError as error:
         raise ConflictError("the claim was removed while it was read", path=path, remedy="run again") from error
+
+
+def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None) -> bool:
+    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
+    folder = ClaimFolder(instant)
+    files = {info.path: info for info in storage.list_files(folder.path)}
+    epochs = epochs_of(info.name for info in files.values())
+    return bool(epochs) and epochs[-1] == epoch and silence(storage, folder, files, epoch, now) is not None
+
+
+def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
+    """Until when, in seconds since the epoch by the storage's clock, the owner of a claim that is not live may have
+    written: its release, else its last heartbeat and as long as it may be silent.
+    """
+    folder = ClaimFolder(instant)
+    times = {info.path: info.modified for info in storage.list_files(folder.path)}
+    last = max(claimed.claimed, times.get(folder.heartbeat(claimed.epoch), 0.0))
+    return times.get(folder.released(claimed.epoch), last + claimed.tolerance_seconds)
+
+
+def silence(
+    storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
+) -> float | None:
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded. That is when it released
+    the instant, is provably dead, or its heartbeat expired. `files` are those of the folder, by path.
+    """
+    if folder.released(epoch) in files:
+        return None
+    record = read_claim(storage, folder, epoch)
+    if is_left_behind(record.owner, record.token):
+        return None
+    heartbeat = files.get(folder.heartbeat(epoch))
+    signs = [record.claimed] if heartbeat is None else [record.claimed, heartbeat.modified]
+    current = now() if now is not None else storage_time(storage, CLOCKS)
+    return sign_age(signs, current, record.tolerance_seconds)

@@ -56,7 +56,6 @@ class ConflictCheck:
     blocks_on_requested: bool = False
 
     def __call__(self, timeline: Timeline) -> None:
-        """Raises ConflictError naming the conflicts."""
         self.verdict(timeline).check()
 
     def verdict(self, timeline: Timeline) -> Verdict:

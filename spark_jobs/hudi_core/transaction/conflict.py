@@ -87,7 +87,6 @@ class ConcurrentOperation:
     rolls_back: str | None = None
 
     def describe(self) -> str:
-        """For messages."""
         return f"{self.state.value} {self.action} {self.instant}"
 
 

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.own_files import damaged, parse_own
+from hudi_core.transaction.owner import damaged, parse_own
 
 _VERSION = 1
 _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
@@ -38,8 +37,8 @@ class Decision:
     action: str
     completion_time: str | None
     content: bytes
-    known: frozenset[str] | None = None
-    """The commits that were completed on the timeline then, by requested time; None in one of an earlier release."""
+    known: frozenset[str] = frozenset()
+    """The commits that were completed on the timeline then, by requested time."""
 
 
 def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision) -> None:
@@ -87,13 +86,12 @@ def _read(storage: Storage, path: str) -> bytes:
 
 def _encode(decision: Decision) -> bytes:
     """A line of JSON with action, completion time and the commits known, then the bytes of the completed file."""
-    head: dict[str, Any] = {
+    head = {
         "version": _VERSION,
         "action": decision.action,
         "completion_time": decision.completion_time,
+        "known": sorted(decision.known),
     }
-    if decision.known is not None:
-        head["known"] = sorted(decision.known)
     return json.dumps(head).encode() + b"\n" + decision.content
 
 
@@ -107,6 +105,6 @@ def _decode(data: bytes, path: str) -> Decision | None:
     action, completion, known = head.get("action"), head.get("completion_time"), head.get("known")
     if not isinstance(action, str) or not (completion is None or isinstance(completion, str)) or not content:
         raise damaged("the decision is not one", path)
-    if known is not None and not (isinstance(known, list) and all(isinstance(item, str) for item in known)):
+    if not isinstance(known, list) or not all(isinstance(time, str) for time in known):
         raise damaged("the commits of the decision are none", path)
-    return Decision(action, completion, content, None if known is None else frozenset(known))
+    return Decision(action, completion, content, frozenset(known))

@@ -28,9 +28,8 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import look_again
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.own_files import damaged, parse_own
-from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.owner_liveness import is_live
+from hudi_core.transaction.claim_file import is_live
+from hudi_core.transaction.owner import Owner, damaged, parse_own
 
 FOLDER = ".hoodie/.airflow_hudi/file_groups"
 _VERSION = 1

@@ -1,7 +1,10 @@
-"""The owner of a lock or a claim, and whether its process can be proven dead."""
+"""The owner of a lock or a claim, and whether its process can be proven dead; JSON files that our processes write for
+each other (claims, decisions, locks), of which what is not one is refused.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -11,12 +14,32 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hudi_core.transaction.own_files import damaged
+from hudi_core.errors import CorruptFileError
 
 _DEAD_STATES = frozenset("ZXx")
 _held: set[str] = set()
 """Tokens of the locks and claims that this process holds, as opposed to those that an earlier run left behind."""
 _guard = threading.Lock()
+
+
+def parse_own(data: bytes, what: str, *, path: str) -> dict[str, Any]:
+    """The JSON object in `data`; raises CorruptFileError naming `path` when `what` is none."""
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"{what} is not JSON", path) from error
+    if not isinstance(value, dict):
+        raise damaged(f"{what} is not a JSON object", path)
+    return value
+
+
+def damaged(reason: str, path: str) -> CorruptFileError:
+    """The error for a file that no process of ours wrote like this."""
+    return CorruptFileError(
+        reason,
+        path=path,
+        remedy="find out which process wrote it; delete it when no process of ours, and no writer of the table, runs",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +60,19 @@ class Owner:
 
     @staticmethod
     def current(text: str = "", run_id: str = "") -> Owner:
-        """This process."""
         pid = os.getpid()
         return Owner(
             text=text or f"process {pid}",
             host=socket.gethostname(),
             pid=pid,
-            boot_id=_read_line(Path("/proc/sys/kernel/random/boot_id")),
+            boot_id=_read_line("/proc/sys/kernel/random/boot_id"),
             pid_namespace=_namespace(),
-            process_start=_start_in(_status_of(pid)) or "",
+            process_start=_start_in(_read_line(f"/proc/{pid}/stat")) or "",
             run_id=run_id or uuid.uuid4().hex,
         )
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the owner is this process."""
         here = Owner.current()
         return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
 
@@ -62,25 +83,22 @@ class Owner:
         """
         if not self._same_process_table(Owner.current()) or not self.process_start:
             return False
-        status = _status_of(self.pid)
+        status = _read_line(f"/proc/{self.pid}/stat")
         if not status:
             return not _exists(self.pid)  # /proc may hide the processes of others (hidepid)
         return _start_in(status) != self.process_start
 
     def describe(self) -> str:
-        """For messages."""
         return f"{self.text} (process {self.pid} on {self.host})"
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
         return asdict(self)
 
     @staticmethod
     def from_json(value: Mapping[str, Any], *, path: str) -> Owner:
         """Reads `to_json`; raises CorruptFileError naming `path`."""
-        texts = {name: value.get(name) for name in ("text", "host", "boot_id", "pid_namespace", "process_start")}
-        texts["run_id"] = value.get("run_id", "")
-        pid = value.get("pid")
+        names = ("text", "host", "boot_id", "pid_namespace", "process_start", "run_id")
+        texts, pid = {name: value.get(name) for name in names}, value.get("pid")
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
             raise damaged("the owner in it is not one", path)
         return Owner(pid=pid, **{name: str(text) for name, text in texts.items()})
@@ -95,10 +113,6 @@ def _namespace() -> str:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""  # no Linux: such an owner is never provably dead
-
-
-def _status_of(pid: int) -> str:
-    return _read_line(Path(f"/proc/{pid}/stat"))
 
 
 def _start_in(status: str) -> str | None:
@@ -119,9 +133,9 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def _read_line(path: Path) -> str:
+def _read_line(path: str) -> str:
     try:
-        return path.read_text().strip()
+        return Path(path).read_text().strip()
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
         return ""
 

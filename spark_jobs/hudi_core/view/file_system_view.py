@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import ArchivedTimeline, CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import replaced_file_groups

@@ -146,7 +146,6 @@ class CleanConfig:
 
     @property
     def has_partition_filter(self) -> bool:
-        """Whether only some partitions are to be cleaned."""
         return bool(self.partitions) or self.partition_regex is not None
 
     @property

@@ -51,7 +51,6 @@ class Layout(Enum):
 
     @property
     def is_linear(self) -> bool:
-        """Whether rows are in the order of the columns, and not along a curve."""
         return self is Layout.LINEAR
 
 
@@ -197,8 +196,6 @@ CLUSTERING_KEYS = tuple(key for key in keys_in(globals()) if key is not MAX_FILE
 
 @dataclass(frozen=True, slots=True)
 class ClusteringConfig:
-    """How a clustering is planned."""
-
     strategy: Strategy = Strategy.SIZE_BASED
     filter_mode: FilterMode = FilterMode.NONE
     layout: Layout = Layout.LINEAR
@@ -226,7 +223,6 @@ class ClusteringConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ClusteringConfig:
-        """Reads the options; raises ConfigError for values that are not valid."""
         strategy, mode = PLAN_STRATEGY.read(options)
         found = read_fields(
             ClusteringConfig,

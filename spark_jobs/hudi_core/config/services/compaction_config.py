@@ -125,8 +125,6 @@ COMPACTION_KEYS = keys_in(globals())
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """How a compaction is planned."""
-
     trigger: Trigger
     delta_commits: int = COMPACTION_DELTA_COMMITS.field()
     delta_seconds: int = COMPACTION_DELTA_SECONDS.field()
@@ -140,5 +138,4 @@ class CompactionConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> CompactionConfig:
-        """Reads the options; raises ConfigError for values that are not valid."""
         return read_fields(CompactionConfig, options, trigger=Trigger(COMPACTION_TRIGGER.read(options)))

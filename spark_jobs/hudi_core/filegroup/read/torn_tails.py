@@ -17,8 +17,7 @@ from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import ScanResult
-from hudi_core.history.archived import ArchivedTimeline, load_history
-from hudi_core.history.completion import begin_of_writes
+from hudi_core.history.archived import ArchivedTimeline, begin_of_writes, load_history
 from hudi_core.model.names import parse_log_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import check_partition, join

@@ -16,7 +16,7 @@ from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.services.compaction_config import CompactionConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies, last_request, why_not_due

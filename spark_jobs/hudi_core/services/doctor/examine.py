@@ -43,9 +43,8 @@ from hudi_core.services.doctor.writers import (
 )
 from hudi_core.storage.one_look import one_look
 from hudi_core.storage.registry import scheme_of
-from hudi_core.transaction.locks.unlocked_writers import read_signs
-from hudi_core.transaction.own_writes import with_own_writes
-from hudi_core.transaction.writer_heartbeats import eager_writers, read_heartbeats
+from hudi_core.transaction.locks.registry import read_signs
+from hudi_core.transaction.writer_heartbeats import eager_writers, read_heartbeats, with_own_writes
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 

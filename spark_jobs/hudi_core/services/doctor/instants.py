@@ -22,8 +22,7 @@ from hudi_core.services.rollback.failed_writes import finish_restore, pending_ro
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.naming import naming_for
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim
-from hudi_core.transaction.owner_liveness import is_live
+from hudi_core.transaction.claim_file import current_claim, is_live
 from hudi_core.transaction.writer_heartbeats import Heartbeats
 
 _DROPPABLE: Final = frozenset({"compaction", "log_compaction", "clustering", "indexing", Action.RESTORE})

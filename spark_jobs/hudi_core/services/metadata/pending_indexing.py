@@ -19,9 +19,8 @@ from hudi_core.services.metadata.index_drop import counts_early, left_over, refu
 from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, forget_claims
+from hudi_core.transaction.claim_file import current_claim, forget_claims, is_live
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.owner_liveness import is_live
 
 log = logging.getLogger(__name__)
 

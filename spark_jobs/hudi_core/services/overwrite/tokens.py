@@ -11,8 +11,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, requested_extra
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, is_decided
-from hudi_core.transaction.owner_liveness import is_live
+from hudi_core.transaction.claim_file import current_claim, is_decided, is_live
 
 
 @dataclass(frozen=True, slots=True)

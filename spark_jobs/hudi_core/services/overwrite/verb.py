@@ -26,8 +26,8 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.claim_file import current_claim
-from hudi_core.transaction.own_writes import process_of
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import process_of
 
 log = logging.getLogger(__name__)
 

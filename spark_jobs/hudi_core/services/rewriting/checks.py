@@ -13,7 +13,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
 from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join

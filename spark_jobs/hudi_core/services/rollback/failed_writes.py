@@ -14,7 +14,6 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_restore_plan, restored_instants, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
-from hudi_core.transaction.own_writes import with_own_writes
 from hudi_core.transaction.writer_heartbeats import (
     FailedWrites,
     Heartbeats,
@@ -24,6 +23,7 @@ from hudi_core.transaction.writer_heartbeats import (
     read_heartbeats,
     silent_seconds,
     warn_of_eager_writers,
+    with_own_writes,
 )
 
 

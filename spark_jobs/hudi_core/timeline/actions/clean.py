@@ -55,7 +55,6 @@ class CleanPlan:
 
     @property
     def file_count(self) -> int:
-        """How many files are to be deleted."""
         return sum(len(names) for names in self.files.values())
 
 
@@ -143,7 +142,6 @@ def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
 
 
 def _names(partition: str, items: Any, *, path: str) -> tuple[str, ...]:
-    """The checked names of the files that a plan lists under a partition."""
     check_partition(partition, source=path)
     if not isinstance(items, list):
         raise CorruptFileError(f"the files of partition {partition!r} are not a list", path=path)
@@ -263,6 +261,5 @@ def _earliest_retained(raw: dict[str, Any], path: str) -> str:
 
 
 def _removed(done: dict[str, Any], *, path: str) -> tuple[str, tuple[str, ...]]:
-    """The policy and the files of one partition."""
     listed = [*texts(done, "deletePathPatterns", path=path), *texts(done, "successDeleteFiles", path=path)]
     return text(done, "policy", path=path), tuple(sorted({name.rsplit("/", 1)[-1] for name in listed}))

@@ -71,7 +71,6 @@ class CommitMetadata:
         return self.extra_metadata.get(SCHEMA_KEY) or None
 
     def write_stats(self) -> Iterator[WriteStat]:
-        """All write stats, partition by partition."""
         for stats in self.partition_to_write_stats.values():
             yield from stats
 

@@ -64,7 +64,6 @@ class CompactionOperation:
 
     @property
     def file_group(self) -> FileGroupId:
-        """The file group that the operation compacts."""
         return FileGroupId(self.partition, self.file_id)
 
 

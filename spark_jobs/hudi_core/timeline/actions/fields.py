@@ -55,13 +55,11 @@ def records(raw: dict[str, Any], name: str, *, path: str) -> list[dict[str, Any]
 
 
 def record_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, dict[str, Any]]:
-    """A map of records, empty when it is absent or null."""
     items: dict[str, dict[str, Any]] = _of_items(raw, name, dict, _is_record, "records", path)
     return items
 
 
 def texts(raw: dict[str, Any], name: str, *, path: str) -> list[str]:
-    """A list of texts, empty when it is absent or null."""
     items: list[str] = _of_items(raw, name, list, _is_text, "text", path)
     return items
 
@@ -79,7 +77,6 @@ def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
 
 
 def text(raw: dict[str, Any], name: str, *, path: str) -> str:
-    """A text, `""` when it is absent or null."""
     value: str = member(raw, name, str, path=path, default="")
     return value
 

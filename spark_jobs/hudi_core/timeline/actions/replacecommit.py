@@ -43,7 +43,6 @@ class ClusteringSlice:
 
     @property
     def file_group(self) -> FileGroupId:
-        """The file group that the clustering replaces."""
         return FileGroupId(self.partition, self.file_id)
 
     @property
@@ -80,11 +79,9 @@ class ClusteringPlan:
 
     @property
     def slices(self) -> tuple[ClusteringSlice, ...]:
-        """Those of all groups."""
         return tuple(item for group in self.groups for item in group.slices)
 
     def file_groups(self) -> list[FileGroupId]:
-        """The file groups that the clustering replaces."""
         return [item.file_group for item in self.slices]
 
 
@@ -212,7 +209,7 @@ def encode_requested_overwrite(
     operation: str, *, token: str | None, layout: int, names_deletes: bool, process: Mapping[str, str] | None = None
 ) -> bytes:
     """The requested file: all null, in the schema of Hudi 0.15 (layout 1) or of 1.x; with `names_deletes` that of a
-    delete_partition has its name, as of Hudi 1.2. A token, and the `process` (transaction.own_writes), no Hudi writes.
+    delete_partition has its name, as of Hudi 1.2. A token, and the `process` (transaction.writer_heartbeats), are ours.
     """
     named = names_deletes and operation == Operation.DELETE_PARTITION
     extra = {**({} if token is None else {TOKEN_KEY: token}), **(process or {})}

@@ -64,7 +64,6 @@ def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
 
 
 def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
-    """The content of the completed `restore` file."""
     return encode_datum(
         "HoodieRestoreMetadata",
         {
@@ -103,7 +102,6 @@ class SavepointMetadata:
 
 
 def encode_savepoint(metadata: SavepointMetadata) -> bytes:
-    """The content of the completed `savepoint` file."""
     return encode_datum(
         "HoodieSavepointMetadata",
         {

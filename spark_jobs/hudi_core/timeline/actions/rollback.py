@@ -67,7 +67,6 @@ class RollbackMetadata:
 
     @property
     def files_deleted(self) -> int:
-        """How many files it deleted."""
         return sum(len(part.deleted) for part in self.partitions)
 
 

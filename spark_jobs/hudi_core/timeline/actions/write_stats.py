@@ -78,7 +78,6 @@ class WriteStat:
 
     @property
     def name(self) -> str:
-        """The file's plain name."""
         return self.path.rpartition("/")[2]
 
 

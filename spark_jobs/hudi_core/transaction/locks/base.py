@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from hudi_core.errors import HudiError, LockError, Reminder
-from hudi_core.transaction.interruption import pause
+from hudi_core.transaction.heartbeat_thread import Renewal, pause
 from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _POLL_SECONDS = 0.05
@@ -40,7 +41,6 @@ class LockHolder:
     """How long the holder of a lock file may show no sign of life; None where it gives none."""
 
     def describe(self) -> str:
-        """For messages."""
         return self.text if self.owner is None else self.owner.describe()
 
     @property
@@ -76,7 +76,7 @@ class TableLock(ABC):
     @abstractmethod
     def acquire(self) -> None:
         """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait;
-        KeyboardInterrupt when the job of this thread is stopped meanwhile (transaction/interruption.py).
+        KeyboardInterrupt when the job of this thread is stopped meanwhile (transaction/heartbeat_thread.py).
         """
 
     @abstractmethod
@@ -98,19 +98,16 @@ class TableLock(ABC):
     def _now(self) -> float:
         return time.time()
 
+    def _held_by(self, holder: LockHolder) -> str:
+        return f"held by {holder.describe()} for {max(0.0, self._now() - holder.since):.0f} s"
+
     def _timeout(self, holder: LockHolder | None) -> HudiError:
-        if holder is None:
-            return LockError(
-                f"the lock went from hand to hand for {self._wait_seconds:.0f} s",
-                path=self.name,
-                remedy="run again later",
-            )
-        age = max(0.0, self._now() - holder.since)
-        return LockError(
-            f"the lock is held by {holder.describe()} for {age:.0f} s; waited {self._wait_seconds:.0f} s",
-            path=self.name,
-            remedy=f"run again later; {self.how_to_break(holder)}",
-        )
+        message = f"the lock went from hand to hand for {self._wait_seconds:.0f} s"
+        remedy = "run again later"
+        if holder is not None:
+            message = f"the lock is {self._held_by(holder)}; waited {self._wait_seconds:.0f} s"
+            remedy += f"; {self.how_to_break(holder)}"
+        return LockError(message, path=self.name, remedy=remedy)
 
 
 class PolledLock(TableLock):
@@ -122,7 +119,6 @@ class PolledLock(TableLock):
         self._failure: HudiError | None = None  # why the last try could not find out whether the lock was free
 
     def acquire(self) -> None:
-        """TableLock.acquire."""
         if self._token is not None:
             raise LockError(f"{self._owner.describe()} holds the lock already", path=self.name)
         deadline = time.monotonic() + self._wait_seconds
@@ -138,19 +134,13 @@ class PolledLock(TableLock):
             if left <= 0:
                 raise self._failure or self._timeout(holder)
             if reminder.is_due():
-                log.warning(
-                    "waiting for the lock %s, %s; for up to %.0f s more", self.name, self._held_by(holder), left
-                )
+                state = "which goes from hand to hand" if self._failure is None else "which cannot be read"
+                held = state if holder is None else self._held_by(holder)
+                log.warning("waiting for the lock %s, %s; for up to %.0f s more", self.name, held, left)
             pause(min(left, seconds * random.uniform(0.5, 1.0)))
             seconds = min(seconds * 2, _MAX_POLL_SECONDS)
 
-    def _held_by(self, holder: LockHolder | None) -> str:
-        if holder is None:
-            return "which cannot be read" if self._failure is not None else "which goes from hand to hand"
-        return f"held by {holder.describe()} for {max(0.0, self._now() - holder.since):.0f} s"
-
     def release(self) -> bool:
-        """TableLock.release."""
         token, self._token = self._token, None
         if token is None:
             return False
@@ -195,3 +185,108 @@ def lost(name: str, holder: LockHolder | None, reason: str = "") -> LockError:
     now = "it is free now" if holder is None else f"it is now held by {holder.describe()}"
     because = f" ({reason})" if reason else ""
     return LockError(f"the lock was lost{because}, {now}", path=name, remedy="run the service again")
+
+
+class LeaseState(Protocol):
+    """The stored state of a lock, changed by conditional writes only."""
+
+    @property
+    def released(self) -> bool: ...
+
+
+State = TypeVar("State", bound=LeaseState)
+
+
+class LeasedLock(PolledLock, Generic[State]):
+    """A lock for `lease_seconds` that a thread renews every `renew_seconds`. Each change draws a new version and names
+    the old one as its condition. After a change with an unknown outcome the state is read again, and its owner decides.
+    """
+
+    def __init__(self, name: str, owner: Owner, wait_ms: int, *, lease_seconds: float, renew_seconds: float) -> None:
+        super().__init__(name, owner, wait_ms)
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
+        self._mutex = threading.Lock()  # the renewing thread against release() and check()
+        self._alive_until = 0.0  # on the monotonic clock, which does not jump
+        self._renewal: Renewal | None = None
+        self._taken_away = False
+        self._seen: LockHolder | None = None
+
+    @abstractmethod
+    def _read(self) -> State | None:
+        """The state now; None when there is none."""
+
+    @abstractmethod
+    def _write_first(self, token: str, current: State | None) -> bool:
+        """Takes the lock for `token` if the state is still `current`; False when another process was faster."""
+
+    @abstractmethod
+    def _extend(self) -> bool:
+        """Renews the lease; sets `_taken_away` and returns False when it is lost for good."""
+
+    @abstractmethod
+    def _give_back(self) -> bool:
+        """Releases the lease; False when it was not ours any more."""
+
+    @abstractmethod
+    def _is_ours(self, current: State) -> bool:
+        """Whether this holder has the lock by its state."""
+
+    @abstractmethod
+    def _holder_of(self, current: State) -> LockHolder:
+        """The holder that the state names."""
+
+    def _is_running(self, current: State) -> bool:
+        """Whether the state names a holder whose lease is not over."""
+        return not current.released
+
+    def _is_held(self, current: State) -> bool:
+        return self._is_running(current) and not self._holder_of(current).is_left_behind
+
+    def _is_overdue(self) -> bool:
+        """Whether our lease ended without being renewed."""
+        return time.monotonic() >= self._alive_until
+
+    def _try(self, token: str) -> bool:
+        self._seen, self._failure = None, None
+        current = self._read()
+        if current is not None and self._is_held(current):
+            self._seen = self._holder_of(current)
+            return False
+        if not self._write_first(token, current):
+            return False
+        self._token, self._taken_away = token, False
+        self._renewal = Renewal(self._renew, interval_seconds=self._renew_seconds, name=self.name)
+        self._renewal.start()
+        return True
+
+    def _blocker(self) -> LockHolder | None:
+        return self._seen
+
+    def _renew(self) -> bool:
+        with self._mutex:
+            return self._extend()
+
+    def check(self) -> None:
+        """TableLock.check; costs one read."""
+        with self._mutex:
+            if self._token is None:
+                raise lost(self.name, self.holder())
+            reason = ""
+            if self._taken_away:
+                reason = "another took it"
+            elif self._is_overdue():
+                reason = f"it was not renewed for {self._lease_seconds:g} s"
+            current = self._read()
+            if reason or current is None or not self._is_ours(current):
+                raise lost(self.name, None if current is None or current.released else self._holder_of(current), reason)
+
+    def _release(self, token: str) -> bool:
+        if self._renewal is not None:
+            self._renewal.stop()
+        with self._mutex:
+            return not self._taken_away and self._give_back()
+
+    def holder(self) -> LockHolder | None:
+        current = self._read()
+        return self._holder_of(current) if current is not None and self._is_running(current) else None

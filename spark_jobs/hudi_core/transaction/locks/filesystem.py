@@ -13,8 +13,7 @@ from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundE
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.heartbeat_thread import Heartbeat, sign_age, storage_time
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
-from hudi_core.transaction.own_files import damaged, parse_own
-from hudi_core.transaction.owner import Owner, drop_token, hold_token
+from hudi_core.transaction.owner import Owner, damaged, drop_token, hold_token, parse_own
 
 LOCK_PATH = ".hoodie/lock"
 BREAKS = ".hoodie/.airflow_hudi/locks"
@@ -132,7 +131,6 @@ class FileSystemLock(PolledLock):
         return None
 
     def check(self) -> None:
-        """TableLock.check."""
         if self._token is None or not self._is_held_by(self._token):
             raise lost(self.name, self.holder())
         if self._heartbeat is not None:
@@ -151,7 +149,6 @@ class FileSystemLock(PolledLock):
         return released
 
     def holder(self) -> LockHolder | None:
-        """TableLock.holder."""
         return self._holder_in(self._path)
 
     def _holder_in(self, path: str) -> LockHolder | None:
@@ -219,7 +216,6 @@ class FileSystemLock(PolledLock):
         return self._clock()
 
     def how_to_break(self, holder: LockHolder) -> str:
-        """TableLock.how_to_break."""
         if holder.tolerance_seconds is None:
             return f"when its holder is dead, delete {self._path} or set hoodie.write.lock.filesystem.expire"
         return (

@@ -1,19 +1,23 @@
-"""Which lock a table has: Hudi's own options decide, and the file-system lock is taken where they name none.
+"""Which lock a table has: Hudi's own options decide, by an allow-list of class names; no class is ever loaded.
 
-There is an allow-list of Hudi's class names; no class is ever loaded.
+Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Our processes exclude
+each other by the file-system lock even then; Hudi's writers do not use that lock unless they are configured for it. So
+signs of writers that take no lock are looked for: they are a warning, or the run is refused.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
 from hudi_core.codec.hashing import xxh64
 from hudi_core.config.lock_config import (
     DYNAMODB_PARTITION_KEY,
+    FOREIGN_MINUTES,
     PROVIDER,
     UNCONFIGURED,
     ZOOKEEPER_BASE_PATH,
@@ -26,16 +30,21 @@ from hudi_core.config.lock_config import (
     writers_base_path,
 )
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import HeartbeatConfig
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, HeartbeatConfig
+from hudi_core.errors import ConfigError, LockError, StorageNotFoundError, UnsupportedError
+from hudi_core.model.claim_names import CLAIMS, is_released
+from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.naming import naming_for
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.filesystem import BREAKS, FileSystemLock
 from hudi_core.transaction.locks.storage_lease import StorageLease
-from hudi_core.transaction.locks.unlocked_writers import check_alone, read_signs
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
+_SHOWN = 3
 _CLIENT = "org.apache.hudi.client.transaction.lock."
 _AWS = "org.apache.hudi.aws.transaction.lock."
 _HASH_SEED = 0xFFFFFFFFDABADABA
@@ -49,14 +58,83 @@ _warned: set[tuple[str, frozenset[str]]] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """What a lock is made from."""
+class WriterSigns:
+    """Signs of another writer, ages in seconds. An instant with claims is ours, unless its last owner released it."""
 
-    storage: Storage
-    config: TableConfig
-    options: Mapping[str, str]
-    owner: Owner
-    storage_options: Mapping[str, str]
+    heartbeats: Mapping[str, float]
+    """Instants whose heartbeat is fresh, and its age."""
+    inflight: Mapping[str, float]
+    """Instants that became inflight not long ago, and how long ago."""
+    concurrency_mode: str | None
+    """`hoodie.write.concurrency.mode` where options or table properties set it."""
+
+    def describe(self) -> tuple[str, ...]:
+        """Each sign in words; empty when there is none."""
+        found = [
+            f"{instant} has a heartbeat {age:.0f} s old" for instant, age in sorted(self.heartbeats.items())[:_SHOWN]
+        ]
+        inflight = sorted((instant, age) for instant, age in self.inflight.items() if instant not in self.heartbeats)
+        found += [f"{instant} went inflight {age:.0f} s ago" for instant, age in inflight[:_SHOWN]]
+        if self.concurrency_mode not in (None, "SINGLE_WRITER"):
+            found.append(f"{CONCURRENCY_MODE.name} is {self.concurrency_mode}")
+        return tuple(found)
+
+
+def check_alone(signs: WriterSigns, mode: Literal["warn", "refuse"], uri: str) -> str | None:
+    """The warning about another writer; None without a sign. Raises LockError when the run is to be refused."""
+    found = signs.describe()
+    if not found:
+        return None
+    message = f"no lock provider is configured, and another writer may be alive: {'; '.join(found)}"
+    remedy = (
+        f"set {PROVIDER.name} and its options to what all writers of the table use; when none is alive, run again later"
+    )
+    if mode == "refuse":
+        raise LockError(message, path=uri, remedy=remedy)
+    return f"{uri}: {message} ({remedy})"
+
+
+def read_signs(
+    storage: Storage, config: TableConfig, options: Mapping[str, str], *, now: Callable[[], float] = time.time
+) -> WriterSigns:
+    """Reads the signs: one listing of heartbeats and of the timeline, and one per instant. `now` is in seconds."""
+    beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
+    fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
+    young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now())
+    claims = {
+        instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")]
+        for instant in fresh.keys() | young.keys()
+    }
+    ours = {instant for instant, names in claims.items() if names}
+    mode = (
+        CONCURRENCY_MODE.read(options)
+        if CONCURRENCY_MODE.is_set(options)
+        else CONCURRENCY_MODE.read(config.raw, path=config.path)
+    )
+    return WriterSigns(
+        {instant: age for instant, age in fresh.items() if instant not in ours or is_released(claims[instant])},
+        {instant: age for instant, age in young.items() if instant not in ours},
+        mode,
+    )
+
+
+def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
+    """The inflight instants whose file is younger than `limit` seconds. Requested ones do not count, since plans wait
+    for hours; nor do rollbacks, since those of a restore stay inflight forever.
+    """
+    naming = naming_for(config.layout_version)
+    found: dict[str, float] = {}
+    for instant in naming.instants(storage.list_names(config.timeline_folder)):
+        if instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK:
+            continue
+        name = naming.file_name(instant.requested_time, instant.action, State.INFLIGHT)
+        try:
+            age = max(0.0, now - storage.stat(join(config.timeline_folder, name)).modified)
+        except StorageNotFoundError:
+            age = 0.0  # it moved on since the folder was listed
+        if age <= limit:
+            found[instant.requested_time] = age
+    return found
 
 
 def table_lock(
@@ -73,19 +151,15 @@ def table_lock(
     ConfigError for options that do not fit, UnsupportedError for a provider that this release does not have, and
     LockError for a refusal.
     """
-    request = _Request(storage, config, options, owner, storage_options or {})
-    provider = PROVIDER.read(options)
-    if provider is None:
-        return _default(request, cast('Literal["warn", "refuse"]', UNCONFIGURED.read(options)))
-    make = _PROVIDERS.get(provider)
+    make = _PROVIDERS.get(provider := PROVIDER.read(options))
     if make is None:
-        known = ", ".join(sorted(_PROVIDERS))
+        known = ", ".join(sorted(name for name in _PROVIDERS if name is not None))
         raise UnsupportedError(
             f"{PROVIDER.name} is {provider!r}, which this release does not have",
             path=storage.uri,
             remedy=f"let all writers of the table use one of {known}",
         )
-    return make(request)
+    return make(_Locks(storage, config, options, owner, storage_options or {}))
 
 
 def implicit_key(options: Mapping[str, str], uri: str) -> str:
@@ -93,81 +167,95 @@ def implicit_key(options: Mapping[str, str], uri: str) -> str:
     return f"{xxh64(writers_base_path(options, uri).encode(), _HASH_SEED):016X}"
 
 
-def _default(request: _Request, mode: Literal["warn", "refuse"]) -> TableLock:
-    signs = read_signs(request.storage, request.config, request.options)
-    warning = check_alone(signs, mode, request.storage.uri)
-    seen = (request.storage.uri, frozenset(signs.heartbeats) | frozenset(signs.inflight))
-    if warning is not None and seen not in _warned:
-        if len(_warned) >= _MAX_WARNED:
-            _warned.clear()
-        _warned.add(seen)
-        log.warning(warning)
-    return _file_system(request, settle_ms=0, heartbeat=HeartbeatConfig.of(request.options))
+@dataclass(frozen=True, slots=True)
+class _Locks:
+    """Makes the lock of a table, of any provider."""
 
+    storage: Storage
+    config: TableConfig
+    options: Mapping[str, str]
+    owner: Owner
+    storage_options: Mapping[str, str]
 
-def _file_system(request: _Request, settle_ms: int = _SETTLE_MS, heartbeat: HeartbeatConfig | None = None) -> TableLock:
-    lock = LockConfig.of(request.options, request.storage.uri)
-    storage = request.storage if lock.outside is None else open_storage(lock.outside, request.storage_options)
-    if not storage.supports_exclusive_create:
-        raise ConfigError(
-            f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file",
+    def unconfigured(self) -> TableLock:
+        return self._beside_writers(cast('Literal["warn", "refuse"]', UNCONFIGURED.read(self.options)))
+
+    def in_process(self) -> TableLock:
+        """InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do."""
+        return self._beside_writers("refuse")
+
+    def _beside_writers(self, mode: Literal["warn", "refuse"]) -> TableLock:
+        signs = read_signs(self.storage, self.config, self.options)
+        warning = check_alone(signs, mode, self.storage.uri)
+        seen = (self.storage.uri, frozenset(signs.heartbeats) | frozenset(signs.inflight))
+        if warning is not None and seen not in _warned:
+            if len(_warned) >= _MAX_WARNED:
+                _warned.clear()
+            _warned.add(seen)
+            log.warning(warning)
+        return self.file_system(settle_ms=0, heartbeat=HeartbeatConfig.of(self.options))
+
+    def file_system(self, settle_ms: int = _SETTLE_MS, heartbeat: HeartbeatConfig | None = None) -> TableLock:
+        lock = LockConfig.of(self.options, self.storage.uri)
+        storage = self.storage if lock.outside is None else open_storage(lock.outside, self.storage_options)
+        if not storage.supports_exclusive_create:
+            raise ConfigError(
+                f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file",
+                path=lock.path,
+                remedy="use another lock provider",
+            )
+        return FileSystemLock(
+            storage,
+            self.owner,
             path=lock.path,
-            remedy="use another lock provider",
+            breaks=BREAKS if lock.outside is None else _BREAKS_OUTSIDE,
+            expire_minutes=lock.expire_minutes,
+            wait_ms=lock.wait_ms,
+            settle_ms=settle_ms,
+            heartbeat=heartbeat,
         )
-    breaks = BREAKS if lock.outside is None else _BREAKS_OUTSIDE
-    return FileSystemLock(
-        storage,
-        request.owner,
-        path=lock.path,
-        breaks=breaks,
-        expire_minutes=lock.expire_minutes,
-        wait_ms=lock.wait_ms,
-        settle_ms=settle_ms,
-        heartbeat=heartbeat,
-    )
 
+    def storage_lease(self) -> TableLock:
+        return StorageLease(self.storage, self.owner, **asdict(LeaseConfig.of(self.options)))
 
-def _storage_lease(request: _Request) -> TableLock:
-    lease = LeaseConfig.of(request.options)
-    return StorageLease(
-        request.storage,
-        request.owner,
-        validity_seconds=lease.validity_seconds,
-        renew_seconds=lease.renew_seconds,
-        wait_ms=lease.wait_ms,
-    )
+    def zookeeper(self) -> TableLock:
+        base_path = required(ZOOKEEPER_BASE_PATH, self.options)
+        return self._zookeeper_at(base_path, ZOOKEEPER_LOCK_KEY.read(self.options) or self.config.name)
 
+    def zookeeper_implicit(self) -> TableLock:
+        return self._zookeeper_at(f"/tmp/{implicit_key(self.options, self.storage.uri)}", _IMPLICIT_KEY)
 
-def _zookeeper(request: _Request) -> TableLock:
-    base_path = required(ZOOKEEPER_BASE_PATH, request.options)
-    return _zookeeper_at(request, base_path, ZOOKEEPER_LOCK_KEY.read(request.options) or request.config.name)
+    def _zookeeper_at(self, base_path: str, key: str) -> TableLock:
+        config = ZookeeperConfig.of(self.options, base_path, key)
+        with _optional("zookeeper", "ZooKeeper"):
+            from hudi_core.transaction.locks.zookeeper import ZookeeperLock  # here, since kazoo is optional
+        return ZookeeperLock(config, self.owner)
 
+    def dynamodb(self) -> TableLock:
+        return self._dynamodb_at(DYNAMODB_PARTITION_KEY.read(self.options) or self.config.name)
 
-def _zookeeper_implicit(request: _Request) -> TableLock:
-    return _zookeeper_at(request, f"/tmp/{implicit_key(request.options, request.storage.uri)}", _IMPLICIT_KEY)
+    def dynamodb_implicit(self) -> TableLock:
+        return self._dynamodb_at(implicit_key(self.options, self.storage.uri))
 
+    def _dynamodb_at(self, key: str) -> TableLock:
+        config = DynamodbConfig.of(self.options, key)
+        with _optional("dynamodb", "DynamoDB"):
+            from hudi_core.transaction.locks.dynamodb import DynamodbLock, dynamodb_client  # here: boto3 is optional
+        return DynamodbLock(dynamodb_client(config, self.storage_options), config, self.owner)
 
-def _zookeeper_at(request: _Request, base_path: str, key: str) -> TableLock:
-    config = ZookeeperConfig.of(request.options, base_path, key)
-    with _optional("zookeeper", "ZooKeeper"):
-        from hudi_core.transaction.locks.zookeeper import ZookeeperLock  # here, since kazoo is optional
-    return ZookeeperLock(config, request.owner)
+    def hive_metastore(self) -> TableLock:
+        raise UnsupportedError(
+            "the writers of this table lock it in a Hive metastore, which this release cannot do",
+            path=self.storage.uri,
+            remedy="let all writers of the table use ZooKeeper, DynamoDB or the storage lease",
+        )
 
-
-def _dynamodb(request: _Request) -> TableLock:
-    return _dynamodb_at(request, DYNAMODB_PARTITION_KEY.read(request.options) or request.config.name)
-
-
-def _dynamodb_implicit(request: _Request) -> TableLock:
-    return _dynamodb_at(request, implicit_key(request.options, request.storage.uri))
-
-
-def _dynamodb_at(request: _Request, key: str) -> TableLock:
-    config = DynamodbConfig.of(request.options, key)
-    with _optional("dynamodb", "DynamoDB"):
-        from hudi_core.transaction.locks.dynamodb import DynamodbLock  # here, since boto3 is optional
-        from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
-    return DynamodbLock(dynamodb_client(config, request.storage_options), config, request.owner)
+    def noop(self) -> TableLock:
+        raise ConfigError(
+            "NoopLockProvider locks nothing",
+            path=self.storage.uri,
+            remedy="name a real provider, or omit the option when no other process writes",
+        )
 
 
 @contextmanager
@@ -180,31 +268,15 @@ def _optional(extra: str, name: str) -> Iterator[None]:
         ) from error
 
 
-def _hive_metastore(request: _Request) -> TableLock:
-    raise UnsupportedError(
-        "the writers of this table lock it in a Hive metastore, which this release cannot do",
-        path=request.storage.uri,
-        remedy="let all writers of the table use ZooKeeper, DynamoDB or the storage lease",
-    )
-
-
-def _noop(request: _Request) -> TableLock:
-    raise ConfigError(
-        "NoopLockProvider locks nothing",
-        path=request.storage.uri,
-        remedy="name a real provider, or omit the option when no other process writes",
-    )
-
-
-# InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do.
-_PROVIDERS: Mapping[str, Callable[[_Request], TableLock]] = {
-    f"{_CLIENT}FileSystemBasedLockProvider": _file_system,
-    f"{_CLIENT}ZookeeperBasedLockProvider": _zookeeper,
-    f"{_CLIENT}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
-    f"{_CLIENT}StorageBasedLockProvider": _storage_lease,
-    f"{_CLIENT}InProcessLockProvider": lambda request: _default(request, "refuse"),
-    f"{_CLIENT}NoopLockProvider": _noop,
-    f"{_AWS}DynamoDBBasedLockProvider": _dynamodb,
-    f"{_AWS}DynamoDBBasedImplicitPartitionKeyLockProvider": _dynamodb_implicit,
-    "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": _hive_metastore,
+_PROVIDERS: Mapping[str | None, Callable[[_Locks], TableLock]] = {
+    None: _Locks.unconfigured,
+    f"{_CLIENT}FileSystemBasedLockProvider": _Locks.file_system,
+    f"{_CLIENT}ZookeeperBasedLockProvider": _Locks.zookeeper,
+    f"{_CLIENT}ZookeeperBasedImplicitBasePathLockProvider": _Locks.zookeeper_implicit,
+    f"{_CLIENT}StorageBasedLockProvider": _Locks.storage_lease,
+    f"{_CLIENT}InProcessLockProvider": _Locks.in_process,
+    f"{_CLIENT}NoopLockProvider": _Locks.noop,
+    f"{_AWS}DynamoDBBasedLockProvider": _Locks.dynamodb,
+    f"{_AWS}DynamoDBBasedImplicitPartitionKeyLockProvider": _Locks.dynamodb_implicit,
+    "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": _Locks.hive_metastore,
 }

@@ -20,10 +20,8 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.locks.base import LockHolder
-from hudi_core.transaction.locks.lease import LeasedLock
-from hudi_core.transaction.own_files import damaged, parse_own
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.locks.base import LeasedLock, LockHolder
+from hudi_core.transaction.owner import Owner, damaged, parse_own
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
 MAX_DRIFT_SECONDS = 0.5
@@ -111,7 +109,6 @@ class StorageLease(LeasedLock[_Lease]):
         return self._rewrite(expired=False)
 
     def _give_back(self) -> bool:
-        """Marks the lease as expired."""
         return self._rewrite(expired=True)
 
     def _rewrite(self, *, expired: bool) -> bool:
@@ -176,7 +173,6 @@ class StorageLease(LeasedLock[_Lease]):
         return self._clock()
 
     def how_to_break(self, holder: LockHolder) -> str:
-        """TableLock.how_to_break."""
         return (
             f"a dead holder loses it within {self._lease_seconds:g} s automatically; "
             f"delete {LEASE_PATH} only when no writer of the table runs"

@@ -24,7 +24,7 @@ from kazoo.retry import KazooRetry
 
 from hudi_core.config.lock_config import ZookeeperConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
-from hudi_core.transaction.interruption import pause
+from hudi_core.transaction.heartbeat_thread import pause
 from hudi_core.transaction.locks.base import LockHolder, TableLock, lost
 from hudi_core.transaction.owner import Owner
 
@@ -150,7 +150,6 @@ class ZookeeperLock(TableLock):
                     pause(0)
 
     def _watch(self, client: KazooClient, node: str, changed: threading.Event) -> bool:
-        """Whether `node` is there; sets `changed` when it goes."""
         answer = client.exists_async(f"{self._config.path}/{node}", watch=lambda _: changed.set())
         return self._call(answer) is not None
 
@@ -177,7 +176,6 @@ class ZookeeperLock(TableLock):
         return LockHolder(name, _owner_in(data, self.name), stat.ctime / 1000, _text_of(data))
 
     def how_to_break(self, holder: LockHolder) -> str:
-        """TableLock.how_to_break."""
         by_itself = "a dead holder loses it when its session ends"
         return f"{by_itself}; else, when it is proven dead, delete the node {self._config.path}/{holder.token}"
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.lsm_file import REMEDY, ROW_VERSION, SCHEMA, read_batches, write_batches
+from hudi_core.history.lsm import REMEDY, ROW_VERSION, SCHEMA, read_batches, write_batches
 from tests.support.memory_storage import MemoryStorage
 
 

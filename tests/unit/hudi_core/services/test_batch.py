@@ -15,7 +15,7 @@ from hudi_core.request.outcome import Outcome
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.services.batch import InterruptedBatchError, interrupted, outcome_of, run_job
-from hudi_core.transaction.interruption import pause
+from hudi_core.transaction.heartbeat_thread import pause
 
 REQUESTS = tuple(RunRequest(table, service) for table in ("a", "b", "c") for service in ("compaction", "clean"))
 

@@ -329,7 +329,6 @@ def test_a_metadata_table_that_began_since_has_the_new_files(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_a_decision_knew(golden: Golden, version: str) -> None:
-    """What it recorded; where an earlier release did not, what completed by then, in layout 1 what was requested."""
     context = open_context(without_metadata_table(golden(version, "cow_basic").table))
     timeline = context.active.load()
     *_, before, newest = timeline.commits()
@@ -338,15 +337,13 @@ def test_what_a_decision_knew(golden: Golden, version: str) -> None:
     content = commit(layout, "CLUSTER", replaced=(FileGroupId(stat.partition_path, stat.file_id),))
     action = Action.REPLACE_COMMIT if layout == 1 else Action.CLUSTERING
 
-    def reason(known: frozenset[str] | None, time: str) -> str | None:
+    def reason(known: frozenset[str], time: str) -> str | None:
         decision = Decision(action, None if layout == 1 else time, content, known)
         return why_not_completed(context, time, decision, timeline)
 
     assert reason(known, before.completed_at) is None
     assert "commit 20200101000000000, whose rows" in str(reason(known | {"20200101000000000"}, newest.completed_at))
     assert newest.requested_time in str(reason(known - {newest.requested_time}, newest.completed_at))
-    assert reason(None, newest.completed_at) is None
-    assert newest.requested_time in str(reason(None, before.completed_at))
     assert why_not_completed(context, "1", Decision(Action.CLEAN, None, b"x", frozenset()), timeline) is None
 
 

@@ -23,7 +23,7 @@ from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.interruption import stop_with
+from hudi_core.transaction.heartbeat_thread import stop_with
 from hudi_core.transaction.owner import Owner
 from tests.support.crash_leftovers import LATE, left_file
 from tests.support.golden_data import GoldenCase

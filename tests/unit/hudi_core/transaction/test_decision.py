@@ -24,7 +24,7 @@ def test_the_owner_is_first() -> None:
 
 def test_the_commits_that_it_knew_are_on_record() -> None:
     storage = MemoryStorage()
-    for epoch, known in enumerate((None, frozenset[str](), frozenset({"002", "001"})), 1):
+    for epoch, known in enumerate((frozenset[str](), frozenset({"002", "001"})), 1):
         decision = Decision("compaction", "003", b"x", known)
         decide(storage, FOLDER, epoch, decision)
         assert find_decision(storage, FOLDER, epoch) == decision
@@ -55,6 +55,7 @@ def test_an_epoch_that_is_open_has_no_decision() -> None:
         b'{"version": 2}',
         b'{"version": 1, "action": "a"}\n',
         b'{"version": 1}\nx',
+        b'{"version": 1, "action": "a", "completion_time": null}\nx',
         b'{"version": 1, "action": "a", "completion_time": null, "known": [1]}\nx',
     ],
 )

@@ -69,7 +69,8 @@ def test_a_process_that_cannot_be_seen_from_here_is_never_proven_dead(changes: d
 def test_a_process_that_proc_hides_is_not_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     parent = dataclasses.replace(Owner.current(), pid=os.getppid(), process_start="1")
     assert parent.is_provably_dead()
-    monkeypatch.setattr(owner_module, "_status_of", lambda pid: "")
+    read = owner_module._read_line
+    monkeypatch.setattr(owner_module, "_read_line", lambda path: read(path) if "boot_id" in path else "")
     assert not parent.is_provably_dead()
 
 

@@ -17,7 +17,7 @@ from hudi_core.expr.functions import evaluate, needs_zone
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import CompletionTimes
 from hudi_core.index.expression_indexes import indexed_operand
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part

@@ -9,8 +9,8 @@ import pytest
 
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.transaction.own_writes import process_of
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import process_of
 from tests.contract.killed_hudictl import run_killed
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

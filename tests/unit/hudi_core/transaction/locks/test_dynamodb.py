@@ -13,8 +13,7 @@ from moto import mock_aws
 
 from hudi_core.config.lock_config import DynamodbConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
-from hudi_core.transaction.locks.dynamodb import DynamodbLock
-from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
+from hudi_core.transaction.locks.dynamodb import DynamodbLock, dynamodb_client
 from hudi_core.transaction.owner import Owner
 
 HERE = Owner.current("dag here")
@@ -106,7 +105,7 @@ def test_a_table_that_another_makes_at_the_same_time_is_used(client: Client) -> 
 
 def test_a_table_that_does_not_become_active_is_an_error(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = client.inner
-    monkeypatch.setattr("hudi_core.transaction.locks.dynamodb_table.time.sleep", lambda _: None)
+    monkeypatch.setattr("hudi_core.transaction.locks.dynamodb.time.sleep", lambda _: None)
 
     class Creating:
         def __getattr__(self, verb: str) -> Any:

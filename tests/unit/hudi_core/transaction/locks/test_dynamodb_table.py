@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from hudi_core.config.lock_config import DynamodbConfig
 from hudi_core.errors import StorageError
-from hudi_core.transaction.locks.dynamodb_table import LockTable, dynamodb_client
+from hudi_core.transaction.locks.dynamodb import LockTable, dynamodb_client
 
 CONFIG = DynamodbConfig("locks", "trips", None, None, 0, 60_000, None, 1000)
 CREDENTIALS = {"key": "testing", "secret": "testing"}

@@ -11,9 +11,8 @@ import pytest
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.own_writes import PROCESS_KEY, process_of, with_own_writes
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers
+from hudi_core.transaction.writer_heartbeats import PROCESS_KEY, Heartbeats, eager_writers, process_of, with_own_writes
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 

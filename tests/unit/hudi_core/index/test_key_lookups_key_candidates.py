@@ -5,7 +5,7 @@ import pytest
 
 from hudi_core.expr.bind import bind
 from hudi_core.expr.sql import parse_predicate
-from hudi_core.index.key_candidates import MAX_VALUES, key_candidates
+from hudi_core.index.key_lookups import MAX_VALUES, key_candidates
 from tests.support.table_configs import config_of
 
 SCHEMA = pa.schema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.owner_liveness import is_live
+from hudi_core.transaction.claim_file import is_live
 from tests.support.memory_storage import MemoryStorage
 from tests.unit.hudi_core.transaction.test_claim import DEAD, HERE, REMOTE, T, put_claim
 

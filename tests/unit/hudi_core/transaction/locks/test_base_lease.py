@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hudi_core.errors import LockError, StorageError
-from hudi_core.transaction.locks.base import LockHolder
-from hudi_core.transaction.locks.lease import LeasedLock
+from hudi_core.transaction.locks.base import LeasedLock, LockHolder
 from hudi_core.transaction.owner import Owner, is_left_behind
 
 HERE = Owner.current("here")

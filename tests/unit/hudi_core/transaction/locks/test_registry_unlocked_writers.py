@@ -5,7 +5,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import LockError
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.locks.unlocked_writers import WriterSigns, check_alone, read_signs
+from hudi_core.transaction.locks.registry import WriterSigns, check_alone, read_signs
 from hudi_core.transaction.owner import Owner
 from tests.support.memory_storage import MemoryStorage
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.history.completion import CompletionTimes
+from hudi_core.history.archived import ArchivedTimeline, CompletionTimes
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.timeline.instant import Action

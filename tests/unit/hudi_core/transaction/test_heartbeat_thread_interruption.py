@@ -14,7 +14,7 @@ import pytest
 from hudi_core.config.lock_config import ZookeeperConfig
 from hudi_core.services.waiting import may_be_at_work, wait_for_writers
 from hudi_core.storage.local import LocalStorage
-from hudi_core.transaction.interruption import is_stopped, pause, stop_with
+from hudi_core.transaction.heartbeat_thread import is_stopped, pause, stop_with
 from hudi_core.transaction.locks.filesystem import LOCK_PATH, FileSystemLock
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock
 from hudi_core.transaction.owner import Owner

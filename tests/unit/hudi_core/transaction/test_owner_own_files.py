@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.transaction.own_files import parse_own
+from hudi_core.transaction.owner import parse_own
 
 
 def test_an_object() -> None:

@@ -13,8 +13,7 @@ import pytest
 from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.history.lsm_compaction import candidates, compact_levels, remove_unused
-from hudi_core.history.lsm_writer import LsmWriter
+from hudi_core.history.lsm_writer import LsmWriter, candidates, compact_levels, remove_unused
 from hudi_core.history.manifest import HistoryFile, publish_snapshot, read_snapshot
 from tests.support.archived_instants import LSM, archived, times
 from tests.support.memory_storage import MemoryStorage
