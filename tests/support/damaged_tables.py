@@ -11,7 +11,7 @@ from typing import Any
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, files_datum
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordRules, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
@@ -32,16 +32,11 @@ Records = Mapping[str, Iterable[tuple[str, Datum | None]]]
 UTC = {"airflow_hudi.read.zone": "UTC"}
 
 
-class _Raw:
-    """group_reader.RecordRules that keep the data as they are stored; the newer one counts."""
-
-    keyless = False
+class _Raw(RecordRules[Datum]):
+    """They keep the data as they are stored; the newer one counts."""
 
     def decode(self, key: str, datum: Datum, *, path: str) -> Datum:
         return datum
-
-    def merge(self, older: Datum, newer: Datum, *, path: str) -> Datum:
-        return newer
 
 
 class DamagedTable:

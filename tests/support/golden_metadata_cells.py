@@ -21,7 +21,7 @@ from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import Datum, MetadataCodec, RecordEncoder
+from hudi_core.metadata_table.record import Datum, MetadataCodec, RecordEncoder, RecordRules
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, DataFileRef, FileStatistics, Record
 from hudi_core.model.names import META_FIELDS, BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.local import LocalStorage
@@ -230,16 +230,11 @@ def _bare(datum: Mapping[str, Any]) -> dict[str, Any]:
     return {field: item for field, item in datum.items() if field not in ("key", *META_FIELDS)}
 
 
-class _Newest:
-    """Record rules of data as they are, the newest of each key."""
-
-    keyless = False
+class _Newest(RecordRules[dict[str, Any]]):
+    """Data as they are, the newest of each key."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> dict[str, Any]:
         return datum
-
-    def merge(self, older: dict[str, Any], newer: dict[str, Any], *, path: str) -> dict[str, Any]:
-        return newer
 
 
 def differences(theirs: Cells, ours: Cells) -> list[str]:

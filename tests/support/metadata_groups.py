@@ -13,6 +13,7 @@ from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition
+from hudi_core.metadata_table.record import RecordRules
 from hudi_core.storage.base import ByteRange
 from tests.support.delete_records import encode_delete_block
 from tests.support.memory_storage import MemoryStorage
@@ -29,7 +30,7 @@ ALL = BlockFilter(frozenset({"1", "2", "3"}), latest="3")
 Rows = dict[str, int]
 
 
-class Numbers:
+class Numbers(RecordRules[int]):
     """Records are numbers; two of one key add up."""
 
     def __init__(self, keyless: bool = False) -> None:

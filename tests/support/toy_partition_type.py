@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from hudi_core.config.keys import ConfigKey
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType
+from hudi_core.metadata_table.record import RecordRules
 from hudi_core.metadata_table.records.file_statistics import Expression, FileChanges, FileStatistics, Needs, Record
 
 TYPE = 99
@@ -51,14 +52,9 @@ def _record(partition: str, name: str, instant: str, size: str | None) -> Record
     return f"{partition}/{name}", {"type": TYPE, "BloomFilterMetadata": body}
 
 
-class FileSizesRules:
-    """group_reader.RecordRules: the size, None of a deleted file."""
-
-    keyless = False
+class FileSizesRules(RecordRules[int | None]):
+    """The size, None of a deleted file."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> int | None:
         body = datum["BloomFilterMetadata"]
         return None if body["isDeleted"] else int(body["bloomFilter"])
-
-    def merge(self, older: int | None, newer: int | None, *, path: str) -> int | None:
-        return newer

@@ -1,6 +1,4 @@
-"""The indexes of a table's metadata table and their definitions: `.hoodie/.index_defs/index.json`
-(HoodieIndexDefinition, HoodieIndexMetadata).
-"""
+"""The definitions of a table's indexes: `.hoodie/.index_defs/index.json` (HoodieIndexDefinition)."""
 
 from __future__ import annotations
 
@@ -24,11 +22,9 @@ _REMEDY: Final = "restore the file from a copy, or drop and create the indexes a
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """One index. `name` is the metadata partition's name, `type` what its records are: `column_stats`, `bloom_filters`,
-    `secondary_index` …
-
-    `function` is what is applied to the source field: `identity`, `lower`, `from_unixtime` … `version` is 1 or 2; a
-    definition that names none is of version 1.
+    """`name` is the metadata partition's, `type` what its records are (`column_stats`, `secondary_index` …), `function`
+    what is applied to the source field (`identity`, `lower` …). `version` is 1 or 2; a definition that names none has
+    1.
     """
 
     name: str
@@ -45,8 +41,7 @@ class IndexDefinition:
 
 
 def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
-    """The definitions by name; none when the table's properties name no file, or it is not there (nothing was indexed
-    yet).
+    """The definitions by name; none where the properties name no file, or it is not there: nothing was indexed yet.
 
     Raises FormatError when the properties' path leaves `.hoodie`, CorruptFileError when the file is not what Hudi
     writes.
@@ -75,11 +70,10 @@ def _path_of(config: TableConfig) -> str:
 def put_index_definitions(
     storage: Storage, config: TableConfig, added: Collection[IndexDefinition], removed: Collection[str] = ()
 ) -> TableConfig:
-    """Adds or replaces definitions and takes others away, by name; returns the properties, which name the file from
-    then on.
+    """Adds or replaces definitions, and takes others away by name; returns the properties, which name the file then.
 
-    The caller holds the table lock, and `config` was loaded under it. May be repeated. Nothing is written where nothing
-    changes. Raises as load_index_definitions.
+    The caller holds the table lock, and `config` was loaded under it. May be repeated. Raises as
+    load_index_definitions.
     """
     old = load_index_definitions(storage, config)
     new = {name: item for name, item in (old | {item.name: item for item in added}).items() if name not in removed}
@@ -91,10 +85,8 @@ def put_index_definitions(
 
 
 def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
-    """The file's content as Hudi 1.2 writes it.
-
-    Hudi 1.0 knows no versions of indexes and passes over them; 1.2 fails in table version 8, too, where an expression
-    index names none (SparkValueMetadataUtils.getValueMetadata).
+    """As Hudi 1.2 writes it. Hudi 1.0 passes over versions of indexes; 1.2 fails in table version 8, too, where an
+    expression index names none (SparkValueMetadataUtils.getValueMetadata).
     """
     return dump(
         {
@@ -114,7 +106,7 @@ def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> byte
 
 
 def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:
-    """The definitions in the file's content; raises CorruptFileError naming `path`."""
+    """Raises CorruptFileError naming `path`."""
     try:
         document = load_object(data, path=path) if data.strip() else {}
         entries = member(document, "indexDefinitions", dict, path=path, default={})

@@ -1,5 +1,4 @@
-"""The indexed table as input of the partition types: schema, index definitions with their versions
-(HoodieIndexVersion), options, and which columns have statistics in `column_stats` and `partition_stats`: by the index's
+"""The indexed table as input of the partition types, and which of its columns have statistics: by the index's
 definition, else by options and schema (HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of 0.15 and
 1.x).
 """
@@ -36,8 +35,7 @@ _V1_DIGITS: Final = 15
 
 @dataclass(frozen=True)
 class IndexedTable:
-    """`schema` is the table's Avro schema without meta fields; `definitions` are by metadata partition; `settings` are
-    Hudi's options by name.
+    """`schema` is without meta fields, `definitions` are by metadata partition, `settings` Hudi's options by name.
 
     `history` are the schemas that a schema-on-read table had (SchemaHistory.to_json): older files hold its renamed
     columns by other names.
@@ -51,23 +49,19 @@ class IndexedTable:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether the table has partitions."""
         return bool(self.config.partition_fields)
 
     def stored_schema(self) -> AvroSchema:
-        """The columns of data files, the `_hoodie_*` columns first where the rows have them; without columns that files
-        omit.
-        """
+        """The columns of data files, the `_hoodie_*` columns first where the rows have them."""
         file_schema = without_fields(without_meta_fields(self.schema), self.config.dropped_columns)
         return add_meta_fields(file_schema) if self.config.populate_meta_fields else file_schema
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow columns of stored_schema."""
         return arrow_schema(self.stored_schema())
 
     def version_of(self, partition: str) -> int:
-        """The version of an index: as its definition says, else as the table's version has it; `column_stats` and
-        `partition_stats` share one.
+        """Of an index (HoodieIndexVersion): as its definition says, `column_stats` and `partition_stats` as one, else
+        as the table's version has it.
         """
         for name in (partition, *STATISTICS) if partition in STATISTICS else (partition,):
             if name in self.definitions:
@@ -77,9 +71,8 @@ class IndexedTable:
 
 
 class StoredTable(IndexedTable):
-    """The table in `storage` as it is now, of which nothing is read before it is needed.
-
-    Errors of its members: those of load_index_definitions, and of table_schema, for a table without a schema.
+    """The table in `storage` as it is now; nothing is read before it is needed. Errors of its members: those of
+    load_index_definitions, and of table_schema, for a table without a schema.
     """
 
     _storage: Storage
@@ -95,17 +88,14 @@ class StoredTable(IndexedTable):
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
-        """As stored."""
         return load_index_definitions(self._storage, self.config)
 
     @cached_property
     def schema(self) -> AvroSchema:
-        """By the rule of table_schema."""
         return table_schema(self._storage, self.config, self._timeline)
 
     @cached_property
     def history(self) -> History | None:
-        """Of a schema-on-read table."""
         found = internal_schema_history(self._storage, self._timeline)
         return None if found is None else found.to_json()
 
@@ -115,8 +105,7 @@ class StoredTable(IndexedTable):
 
 
 def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
-    """The columns whose statistics are kept, by dotted name; those that the index is defined to have, where it is
-    defined, else chosen_columns.
+    """The columns whose statistics are kept, by dotted name: as the index is defined, else chosen_columns.
 
     Raises ConfigError for an option that is no number, or when no column is left.
     """
@@ -133,11 +122,8 @@ def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
 
 
 def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
-    """The columns that a new index gets by the options and the schema.
-
-    In table version 6 the configured ones or all; later `_hoodie_commit_time`, `_hoodie_partition_path` and
-    `_hoodie_record_key` besides the configured ones, or the first 32 (STATISTICS_COLUMN_COUNT) of a type that has an
-    order.
+    """The columns of a new index. In table version 6 the configured ones or all; later three `_hoodie_*` columns
+    besides the configured ones, or the first 32 (STATISTICS_COLUMN_COUNT) of a type that has an order.
     """
     stored = table.arrow_schema()
     version = table.version_of(COLUMN_STATS)
@@ -153,10 +139,9 @@ def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
 
 
 def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
-    """Those of statistics_columns that data files have and whose values have an order, with their types: of others
-    nothing is held.
+    """Those of statistics_columns that data files have and whose values have an order, with their types.
 
-    A wide decimal among them has been indexed, as all are in table version 6, or since it was widened. Ranges of whole
+    A wide decimal among them has been indexed, as in table version 6, or since it was widened: ranges of whole
     partitions would be stale without it.
     """
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
@@ -169,9 +154,8 @@ def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
 
 
 def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
-    """Whether a type's values have bounds that an index of that version stores: no lists, maps or structs; in version 1
-    no wide decimals, unless each value is looked at (`by_value`, as 0.15 does:
-    HoodieTableMetadataUtil.tryUpcastDecimal).
+    """Whether an index of that version stores bounds of a type: no lists, maps or structs; in version 1 no wide
+    decimals, unless each value is looked at (`by_value`, as 0.15 does: HoodieTableMetadataUtil.tryUpcastDecimal).
     """
     if data_type is None or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
         return False

@@ -1,16 +1,14 @@
-"""The instants of the metadata timeline: their generation and meaning (HoodieTableMetadataUtil,
+"""The instants of the metadata timeline: how they are made, and what they mean (HoodieTableMetadataUtil,
 HoodieBackedTableMetadataWriter).
 
 Most are instants of the data table. In version 6 the metadata table's services append a suffix to the instant that they
 follow, and partitions are initialized under suffixes from 010 on; from version 8 on services draw separate instants,
 and partitions are initialized under instants that begin with SOLO_COMMIT.
 
-In version 6 the file groups of an index that is built beside writers are initialized under an early instant, before
-every timeline. Every release takes a slice for committed whose base instant is before the timeline starts
-(containsOrBeforeTimelineStarts): so all writers append to it what they write to the index, and there is no pending
-deltacommit that one of them could take for a failed one. Readers ignore the index until the properties list it. Such an
-instant does not say when the index was initialized: its partition metadata does
-(write.initialized_since.initialized_at).
+In version 6 an index that is built beside writers is initialized under an early instant, before every timeline. Every
+release takes such a slice for committed (containsOrBeforeTimelineStarts): so all writers append to it, and there is no
+pending deltacommit that one of them could take for a failed one. Readers ignore the index until the properties list it.
+When it was initialized says its partition metadata (write.restore_reach.initialized_at).
 """
 
 from __future__ import annotations
@@ -25,16 +23,12 @@ from hudi_core.timeline.instant_time import DIGITS
 from hudi_core.timeline.timeline import Timeline
 
 SOLO_COMMIT: Final = "00000000000000"
-"""How the instants of a metadata table start that was made before the data table's first commit
-(HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP).
-"""
+"""HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP: of a metadata table that was made before the data table's first commit."""
 _FIRST_INITIALIZATION: Final = 10
 """HoodieTableMetadataUtil.PARTITION_INITIALIZATION_TIME_SUFFIX."""
 _LENGTH: Final = 3
 _EARLY: Final = (f"{SOLO_COMMIT}0", f"{SOLO_COMMIT}00")
-"""Metadata tables start at SOLO_COMMIT and 010 in version 6, and at SOLO_COMMIT and 000 from version 8 on, to which a
-table may be upgraded.
-"""
+"""Metadata tables start at SOLO_COMMIT and 010 in version 6, and at SOLO_COMMIT and 000 from version 8 on."""
 
 
 class OperationSuffix(str, Enum):
@@ -48,7 +42,6 @@ class OperationSuffix(str, Enum):
     ROLLBACK = "006"
 
     def of(self, instant: str) -> str:
-        """The instant with this suffix behind it."""
         return f"{instant}{self.value}"
 
 
@@ -63,36 +56,30 @@ def is_solo(instant: str) -> bool:
 
 
 def is_metadata_suffix(instant: str) -> bool:
-    """Whether only the metadata table has this deltacommit: it initialized a partition, or carries a suffix of the
-    table's own services.
-    """
+    """Whether only the metadata table has this deltacommit, by its name."""
     return is_initialization(instant) or _suffix(instant) in _SERVICES
 
 
 def is_initialization(instant: str) -> bool:
-    """Whether a partition was initialized under an instant, by its name. In version 6 a deltacommit that only the
-    metadata table has may have such a name, too (metadata_only_instant).
+    """Whether a partition was initialized under an instant, by its name; in version 6 metadata_only_instant has such
+    names, too.
     """
     return is_solo(instant) or _initializes(_suffix(instant))
 
 
 def initialized_by_downgrade(initialization: str, compaction: str) -> bool:
-    """Whether the index that was initialized under an instant of version 6 began after a compaction of the metadata
-    table, although the compaction's instant is later.
+    """Whether an index of version 6 began after a compaction of the metadata table whose instant is later.
 
-    A downgrade compacts the metadata table at an instant of its own, drops indexes that version 6 does not know in this
-    form, and the writer begins them again under the latest instant of the data table and a suffix. In version 6 itself
-    every compaction has a suffix, and sorts behind the indexes that it compacts.
+    A downgrade compacts at an instant of its own, drops indexes that version 6 does not know in this form, and the
+    writer begins them again under the latest instant of the data table and a suffix. In version 6 itself every
+    compaction has a suffix, and sorts behind the indexes that it compacts.
     """
     return _initializes(_suffix(initialization)) and compaction == data_instant(compaction)
 
 
 def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:
-    """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime). `data` and
-    `metadata_timeline` are the timelines of the data table and of the metadata table.
-
-    In version 6 the latest completed instant of the data table with the suffix 010, 011 …, later `00000000000000000`,
-    `…001` and on.
+    """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime): in version 6 the latest
+    completed instant of the data table with the suffix 010, 011 …, later SOLO_COMMIT with 000, 001 ….
     """
     last = data.last_completed()
     start = SOLO_COMMIT if last is None or not features.metadata_suffixes else last.requested_time
@@ -112,9 +99,7 @@ def latest_compaction(metadata_timeline: Timeline) -> Instant | None:
 
 
 def unfinished_initializations(metadata_timeline: Timeline, features: TableVersion) -> list[Instant]:
-    """The pending deltacommits of initializations, which no writer will complete: a writer that initializes a partition
-    holds the table lock.
-    """
+    """The pending deltacommits of dead writers: one that initializes a partition holds the table lock."""
     return [
         item
         for item in metadata_timeline.pending().of_actions(Action.DELTA_COMMIT)
@@ -123,15 +108,13 @@ def unfinished_initializations(metadata_timeline: Timeline, features: TableVersi
 
 
 def is_of_indexing(instant: str, data: Timeline) -> bool:
-    """Whether a deltacommit of the metadata table belongs to an indexing action that is pending on the data table's
-    timeline.
-    """
+    """Whether a deltacommit belongs to an indexing action that is pending on the data table's timeline."""
     pending = data.pending().of_actions(Action.INDEXING)
     return instant in pending.requested_times or (bool(len(pending)) and _suffix(instant) == OperationSuffix.INDEXER)
 
 
 def may_be_of_indexer(instant: str) -> bool:
-    """Whether in version 6 an indexer of real Hudi names a deltacommit so: by its suffix, or as an initialization."""
+    """Whether real Hudi's indexer of version 6 names a deltacommit so: by its suffix, or as an initialization."""
     suffix = _suffix(instant)
     return suffix == OperationSuffix.INDEXER or _initializes(suffix)
 
@@ -147,8 +130,8 @@ def is_early(base_instant: str) -> bool:
 
 
 def initialization_time(last: str | None) -> str:
-    """When an index was initialized that holds the data table up to its latest completed instant `last`, as real Hudi's
-    indexer of version 6 names it.
+    """When an index was initialized that holds the table up to the instant `last`, as Hudi's indexer of version 6 names
+    it.
     """
     return SOLO_COMMIT if last is None else OperationSuffix.INDEXER.of(last)
 

@@ -1,9 +1,6 @@
-"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils).
-
-Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an
-MD5.
-
-codec.hashing says which file group of a partition a key belongs to, for one key or many at once.
+"""Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils): columns
+and partitions as 12 characters of base64 over an xxHash64, files as 24 over an MD5. Which file group has a key says
+codec.hashing.
 """
 
 from __future__ import annotations
@@ -33,32 +30,26 @@ _NULL = "\0"
 
 
 def column_id(column: str) -> str:
-    """The id of a column, by its dotted name."""
     return _hashed(column)
 
 
 def partition_id(partition: str) -> str:
-    """The id of a partition, by its path."""
     return _hashed(partition or NON_PARTITIONED)
 
 
 def file_id(name: str) -> str:
-    """The id of a data file, by its plain name."""
     return base64.b64encode(hashlib.md5(name.encode("utf-8"), usedforsecurity=False).digest()).decode("ascii")
 
 
 def column_stats_key(column: str, partition: str, name: str) -> str:
-    """The key of a file's statistics of one column."""
     return column_id(column) + partition_id(partition) + file_id(name)
 
 
 def partition_stats_key(column: str, partition: str) -> str:
-    """The key of a partition's statistics of one column."""
     return column_id(column) + partition_id(partition)
 
 
 def bloom_filter_key(partition: str, name: str) -> str:
-    """The key of a base file's bloom filter."""
     return partition_id(partition) + file_id(name)
 
 
@@ -68,29 +59,24 @@ def secondary_keys(prefixes: pa.Array, record_keys: pa.Array) -> pa.Array:
 
 
 def secondary_prefixes(values: pa.Array) -> pa.Array:
-    """secondary_prefix of each of the texts."""
     return pc.binary_join_element_wise(pc.fill_null(_escaped_texts(values), _NULL), "", _SEPARATOR)
 
 
 def secondary_prefix(value: str | None) -> str:
-    """The prefix of the keys of `value` in a secondary index; it ends with the separator, so that other values' keys do
-    not match.
-    """
+    """How the keys of `value` start; it ends with the separator, so that other values' keys do not match."""
     text: str = secondary_prefixes(pa.array([value], pa.string()))[0].as_py()
     return text
 
 
 def secondary_hashed_part(key: str) -> str:
-    """What indexes of version 2 hash of a key: the value's part, its separator included. Raises CorruptFileError for a
-    key without one.
+    """What indexes of version 2 hash of a key: the value and its separator. Raises CorruptFileError for a key without
+    one.
     """
     return key[: _separator(key) + 1]
 
 
 def parse_secondary_key(key: str) -> tuple[str | None, str]:
-    """The value and the record key in a secondary index's key; raises CorruptFileError for a key without a
-    separator.
-    """
+    """The value and the record key in a key; raises CorruptFileError for one without a separator."""
     at = _separator(key)
     value = key[:at]
     return None if value == _NULL else _unescaped(value), _unescaped(key[at + 1 :])

@@ -24,26 +24,19 @@ _LEAVES_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 def is_secondary_index(name: str) -> bool:
-    """Whether a metadata partition is `secondary_index_<name>`."""
     return name.startswith(SECONDARY_PREFIX) and name != SECONDARY_PREFIX
 
 
 def is_row_level(name: str) -> bool:
-    """Whether a metadata partition has a record for each row of the table: its records come from rows by an exchange,
-    not from statistics of files.
-    """
+    """Whether a metadata partition has a record for each row of the table, made of rows by an exchange."""
     return name == RECORD_INDEX or is_secondary_index(name)
 
 
 def moves_rows(operation: str | None) -> bool:
-    """Whether a commit of an operation (`operationType`) can change row-level indexes: compactions leave each row where
-    and as it is.
-    """
+    """Whether a commit of an operation can change row-level indexes: compactions leave each row where and as it is."""
     return operation not in _LEAVES_ROWS
 
 
 def needs_definition(name: str) -> bool:
-    """Whether a metadata partition is an index that exists by its definition (`.hoodie/.index_defs`): Hudi looks for it
-    where the definition is there, listed or not.
-    """
+    """Whether an index exists by its definition (`.hoodie/.index_defs`): Hudi looks for it there, listed or not."""
     return name.startswith((SECONDARY_PREFIX, EXPRESSION_PREFIX))

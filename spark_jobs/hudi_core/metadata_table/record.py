@@ -1,4 +1,4 @@
-"""The metadata table's records in Avro, and those of its `files` partition (HoodieMetadataRecord,
+"""The metadata table's records in Avro, their schemas, and those of its `files` partition (HoodieMetadataRecord,
 HoodieMetadataPayload).
 
 A record is an HFile cell: the row is the key, the value an Avro datum whose own `key` field is blank and whose
@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import lru_cache
 from importlib import resources
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.binary import Reader, encode_zigzag
@@ -26,14 +26,13 @@ ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that lists the partitions (HoodieTableMetadata.RECORDKEY_PARTITION_LIST)."""
 _SCHEMAS: Final = {V6.number: "schema_v6.avsc", V8.number: "schema_v8.avsc"}
 _LATEST_SCHEMA: Final = "schema_v9.avsc"
+T = TypeVar("T")
 GONE: Final = b""
 """The encoded value of a deleted key, in exchanges: an entry of a DELETE block. No record is empty."""
 
 
 class RecordType(IntEnum):
-    """The `type` of a record (MetadataPartitionType). Expression indexes hold records of COLUMN_STATS, PARTITION_STATS
-    or BLOOM_FILTER.
-    """
+    """The `type` of a record (MetadataPartitionType). Expression indexes hold statistics or filters."""
 
     PARTITIONS = 1
     FILES = 2
@@ -45,10 +44,8 @@ class RecordType(IntEnum):
 
 
 class FileEntry(NamedTuple):
-    """A file's size in bytes, or the mark that it was deleted (size 0); of a partition in the partitions record the
-    size is 0.
-
-    Records hold thousands of them, and a tuple is made in a third of a dataclass's time.
+    """A file's size in bytes, or the mark that it was deleted (size 0). Records hold thousands of them, and a tuple is
+    made in a third of a dataclass's time.
     """
 
     size: int
@@ -57,14 +54,32 @@ class FileEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilesRecord:
-    """What one record says: partitions under ALL_PARTITIONS, or the file names of the partition that is the key.
-
-    The key of a table without partitions is model.partition.NON_PARTITIONED.
-    """
+    """What one record says: partitions under ALL_PARTITIONS, or the file names of the partition that is the key."""
 
     key: str
     type: RecordType
     entries: Mapping[str, FileEntry]
+
+
+class RecordRules(Generic[T]):
+    """The record of one partition type, and the merge of two of one key (HoodieMetadataPayload)."""
+
+    keyless: ClassVar[bool] = False
+    """Whether equal data make equal records, whatever their keys: then each distinct datum is decoded once."""
+    by_cell: ClassVar[bool] = False
+    """Whether there is a decode_cell, for where that is faster."""
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
+        """The record of an Avro datum; raises CorruptFileError naming `path` when it has another type."""
+        raise NotImplementedError
+
+    def decode_cell(self, schema: str, key: bytes, value: bytes) -> T | None:
+        """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
+        raise NotImplementedError
+
+    def merge(self, older: T, newer: T, *, path: str) -> T:
+        """The merged record, by default the newer one; `path` is its file."""
+        return newer
 
 
 class MetadataCodec:
@@ -90,9 +105,7 @@ class MetadataCodec:
 
 
 def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecord:
-    """The record of the `files` partition that a datum is; raises CorruptFileError naming `path` when it has another
-    type.
-    """
+    """The record of the `files` partition that a datum is; raises CorruptFileError when it has another type."""
     number, files = datum.get("type"), datum.get("filesystemMetadata")
     if number not in (RecordType.PARTITIONS, RecordType.FILES) or not (files is None or isinstance(files, dict)):
         raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
@@ -108,7 +121,7 @@ def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecor
 
 
 def _entries(key: str, files: Mapping[str, Any], path: str) -> dict[str, FileEntry]:
-    """The entries, checked all at once: a partition may have thousands of files."""
+    """Checked all at once: a partition may have thousands of files."""
     try:
         sizes, marks = (list(map(itemgetter(name), files.values())) for name in ("size", "isDeleted"))
     except (KeyError, TypeError):
@@ -130,9 +143,7 @@ def _codec_of(text: str) -> DatumCodec:
 
 @lru_cache(maxsize=4)
 def stored_schema(version: TableVersion) -> str:
-    """The schema of log blocks and base files: that of the records, the `_hoodie_*` columns first, without Hudi's doc
-    texts.
-    """
+    """The schema of log blocks and base files: the `_hoodie_*` columns first, without Hudi's doc texts."""
     file = resources.files("hudi_core.metadata_table").joinpath(_SCHEMAS.get(version.number, _LATEST_SCHEMA))
     return file.read_text(encoding="utf-8").strip()
 
@@ -146,17 +157,14 @@ def commit_schema(version: TableVersion) -> str:
 
 
 def files_datum(record: FilesRecord) -> dict[str, Any]:
-    """The Avro datum of a record of the `files` partition."""
     entries = {name: {"size": entry.size, "isDeleted": entry.is_deleted} for name, entry in record.entries.items()}
     return {"type": int(record.type), "filesystemMetadata": entries}
 
 
 @dataclass(frozen=True, slots=True)
 class FileDatum:
-    """A datum that says the same of many files: `template` is one, with FILE_NAME in the place of the file's `name`.
-
-    A million of them differ in the name alone, and fastavro takes 33 µs for each, most of it to choose branches of
-    unions.
+    """A datum that says the same of many files: `template` is one, with FILE_NAME in the place of the file's `name`. Of
+    a million that differ in the name alone, fastavro takes 33 µs for each, most of it to choose branches of unions.
     """
 
     template: Mapping[str, Any]
@@ -168,12 +176,9 @@ Datum = Mapping[str, Any] | FileDatum
 
 
 class RecordEncoder:
-    """Encodes records by the schema that a log block is to name: the writer's own, so that other writers' readers know
-    it.
-    """
+    """Encodes records by the schema that a log block is to name: the writer's own, so that others know it."""
 
     def __init__(self, text: str) -> None:
-        """Raises FormatError when `text` is no Avro schema."""
         self.schema = text
         try:
             self._codec = _codec_of(text)
@@ -181,9 +186,7 @@ class RecordEncoder:
             raise FormatError(f"the schema of the metadata records is not an Avro schema ({error})") from error
 
     def cells(self, records: Iterable[tuple[str, Datum]]) -> list[tuple[bytes, bytes]]:
-        """The cells of an HFile block, sorted by key bytes, of keys and data. Raises ValueError when two records share
-        a key.
-        """
+        """The cells of an HFile block, sorted by key bytes. Raises ValueError when two records share a key."""
         items: dict[bytes, bytes] = {}
         known: dict[int, tuple[Mapping[str, Any], bytes, bytes]] = {}
         for name, datum in records:
@@ -194,7 +197,7 @@ class RecordEncoder:
         return sorted(items.items())
 
     def value(self, datum: Mapping[str, Any]) -> bytes:
-        """The value of a cell, of a datum as MetadataCodec gives it; its `_hoodie_*` fields become null."""
+        """Of a datum as MetadataCodec gives it; its `_hoodie_*` fields become null."""
         return self._encode({name: item for name, item in datum.items() if name not in META_FIELDS})
 
     def _encode(self, datum: Mapping[str, Any]) -> bytes:
@@ -215,11 +218,8 @@ def _avro_text(text: str) -> bytes:
 
 
 def block_schema(commit_schema: str) -> str:
-    """The schema of log blocks, of the schema that commits of the metadata table carry: the `_hoodie_*` columns come
-    first in it.
-
-    Real Hudi adds them to every table's schema (HoodieAvroUtils.addMetadataFields). Raises FormatError when the text is
-    no record's schema.
+    """The schema of log blocks, of that which commits carry: the `_hoodie_*` columns come first in it
+    (HoodieAvroUtils.addMetadataFields). Raises FormatError when the text is no record's schema.
     """
     try:
         schema = json.loads(commit_schema)

@@ -1,8 +1,5 @@
-"""Updates of the row-level indexes (`record_index`, `secondary_index_*`) by any commit: what it did to the rows of its
-file groups, staged by executors for the commit's deltacommit.
-
-An exchange brings the keys to the index's file groups, whose blocks tasks stage (write.staged_logs); the deltacommit
-copies them (DeltaWriter.write, MetadataPublisher.publish_prepared).
+"""Updates of the row-level indexes by any commit: what it did to the rows of its file groups is brought to the index's
+file groups by an exchange, whose tasks stage blocks (write.staged_logs); the deltacommit copies them.
 """
 
 from __future__ import annotations
@@ -61,10 +58,10 @@ class RowUpdates:
         is the ReaderSpec of a snapshot query up to the commit; `data` is the data table's timeline. Nothing for an
         operation that leaves every row where it is.
 
-        A record index of each data partition gets file groups for new data partitions, as
-        HoodieBackedTableMetadataWriter's maybeInitializeNewFileGroupsForPartitionedRLI makes them, under an instant of
-        the metadata table's own: the caller holds the table lock where there is such an index. Raises
-        StorageNotFoundError where a file of the slices is gone; errors as RowLevelPartition.rows and Engine.exchange.
+        A record index of each data partition gets file groups for new ones, under an instant of the metadata table's
+        own (maybeInitializeNewFileGroupsForPartitionedRLI): the caller holds the table lock where there is such an
+        index. Raises StorageNotFoundError where a file of the slices is gone; errors as RowLevelPartition.rows and
+        Engine.exchange.
         """
         if not moves_rows(operation):
             return {}
@@ -106,9 +103,7 @@ class RowUpdates:
         )
 
     def _other_partitions(self, instant: str, changes: Sequence[SliceChange], data: Timeline) -> OtherPartitions | None:
-        """Of an overwrite; None without a global record index whose places can be believed, and where no partition
-        stays.
-        """
+        """Of an overwrite; None without a global record index that can be believed, and where no partition stays."""
         config, storage = self.table.config, self.storage
         definition = self.table.definitions.get(RECORD_INDEX)
         if RECORD_INDEX not in config.metadata_partitions or (definition is not None and definition.is_partitioned):

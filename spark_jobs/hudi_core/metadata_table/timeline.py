@@ -32,25 +32,22 @@ class MetadataTimeline:
     """Of the metadata table of the data table in `storage`. Its properties are read at the first use."""
 
     def __init__(self, storage: Storage, config: TableConfig, clock: InstantClock | None = None) -> None:
-        """`config` is the data table's. `clock` draws completion times; the default one is in the zone of the table's
-        properties.
-        """
+        """`clock` draws completion times; the default one is in the zone of the data table's properties."""
         self._storage = storage
         self.clock = clock or InstantClock(config.timezone)
 
     @cached_property
     def active(self) -> ActiveTimeline:
-        """The timeline. Raises MetadataUnavailableError when there is no metadata table that could be read."""
+        """Raises MetadataUnavailableError when there is no metadata table that could be read."""
         return ActiveTimeline(self._storage, self.config, ROOT)
 
     @property
     def features(self) -> TableVersion:
-        """What the metadata table's version has; errors as active."""
         return self.config.features
 
     @property
     def history_folder(self) -> str:
-        """Folder of the archived timeline, below the data table's base path; errors as active."""
+        """Below the data table's base path; errors as active."""
         return f"{ROOT}/{self.config.history_folder}"
 
     @cached_property
@@ -63,9 +60,7 @@ class MetadataTimeline:
             raise MetadataUnavailableError(message, path=error.path) from error
 
     def completion_time(self, instant: str) -> str | None:
-        """A time at which `instant` may complete, later than everything on the timeline; None in layout 1. The caller
-        holds the table lock.
-        """
+        """Later than everything on the timeline; None in layout 1. The caller holds the table lock."""
         if not self.features.completion_time_in_name:
             return None
         return self.clock.next(self.active.load(), minimum=instant)
@@ -84,13 +79,11 @@ class MetadataTimeline:
     def latest_slices(
         self, timeline: Timeline, partition: str, pending: Mapping[FileGroupId, str] | None = None
     ) -> list[LatestSlice]:
-        """The latest slices of a partition's file groups; see read.file_group.latest_slices."""
+        """As read.file_group.latest_slices."""
         return latest_slices(self._storage, timeline, partition, layout=self.features.layout, pending=pending)
 
     def all_slices(self, timeline: Timeline) -> list[LatestSlice]:
-        """The latest slices of all file groups of all partitions that have a folder. Raises StorageNotFoundError when
-        `files` has none.
-        """
+        """Of all partitions that have a folder. Raises StorageNotFoundError when `files` has none."""
         pending = self.pending_bases(timeline)
         slices: list[LatestSlice] = []
         for partition in {FILES_PARTITION: None} | dict.fromkeys(partition_folders(self._storage)):
@@ -108,8 +101,8 @@ class MetadataTimeline:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOutcome:
-    """The instants that were completed, or archived, oldest first; the files that were written or deleted, and the
-    bytes written. Or why there was nothing to do.
+    """What one of the metadata table's own services did: the instants that were completed, or archived, oldest first;
+    the files and bytes written or deleted. Or why there was nothing to do.
     """
 
     instants: tuple[str, ...] = ()
@@ -119,20 +112,18 @@ class ServiceOutcome:
 
 
 def delta_commit_content(metadata_timeline: MetadataTimeline, stats: Stats, schema: str | None = None) -> bytes:
-    """The inflight file of a deltacommit, of profile_stat, or with `schema` the completed one, of log_stat.
+    """The inflight file of a deltacommit, of profile_stat, or with `schema`, that of the records without meta fields,
+    the completed one, of log_stat.
 
-    `schema` is the Avro schema of the metadata table's records without meta fields. The inflight file is used by Hudi's
-    rollback after a crash before completion: in version 6 it appends a rollback command only for the file groups that
-    the inflight file names (ListingBasedRollbackStrategy), so an empty inflight file would leave our block valid.
+    In version 6 Hudi's rollback of a crash appends a command only for the file groups that the inflight file names
+    (ListingBasedRollbackStrategy): an empty one would leave our block valid.
     """
     extra = {} if schema is None else {SCHEMA_KEY: schema}
     return metadata_timeline.commit_content(CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, extra))
 
 
 def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
-    """The schema text of the latest completed commit that has one. Raises TimelineError for a metadata table without
-    any.
-    """
+    """The schema text of the latest completed commit that has one. Raises TimelineError without any."""
     for instant in reversed(timeline.commits().instants):
         schema = active.read_commit(instant).schema_text
         if schema is not None:
@@ -145,9 +136,7 @@ def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
 
 
 def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) -> WriteStat:
-    """What the inflight file says of one file group, before anything is written: path and sizes are not known
-    (WorkloadStat).
-    """
+    """What the inflight file says of one file group, before anything is written (WorkloadStat)."""
     unknown = {"path": None, "partitionPath": None, "runtimeStats": None}
     extra = unknown | NEWER_COUNTS if metadata_instant else unknown
     return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=extra)
@@ -156,10 +145,8 @@ def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) ->
 def log_stat(
     place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int, *, metadata_instant: bool
 ) -> WriteStat:
-    """What the completed file says of one log file of `size` bytes (HoodieAppendHandle).
-
-    `metadata_instant`: log names carry the instant that writes them, and then it says nothing of the slice that the
-    file joins.
+    """What the completed file says of one log file of `size` bytes (HoodieAppendHandle). `metadata_instant`: log names
+    carry the instant that writes them, and then it says nothing of the slice that the file joins.
     """
     older = () if metadata_instant else tuple(info.name for info in reversed(place.logs) if info.name != str(name))
     base_file = None if metadata_instant else place.base_file

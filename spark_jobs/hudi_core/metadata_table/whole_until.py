@@ -1,10 +1,10 @@
 """Up to when an index is known to hold every change of the table, as this engine recorded it in the table's properties
 (docs/decisions/0018).
 
-Hudi's writers leave changes out of some indexes and say so nowhere. What they left out shows on the timeline, as long
-as that holds the commit. A property tells how far back it has to be looked at: `airflow_hudi.index.whole_until.<index>`
-is an instant and the modification time of the index's folder. All commits up to the instant are in the index, unless
-it was dropped and built again since, which makes another folder.
+What Hudi's writers left out of some indexes shows on the timeline alone, as long as that holds the commit. A property
+tells how far back it has to be looked at: `airflow_hudi.index.whole_until.<index>` is an instant and the modification
+time of the index's folder. All commits up to the instant are in the index, unless it was dropped and built again since,
+which makes another folder.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PREFIX: Final = "airflow_hudi.index.whole_until."
 
 
 def marks(data: Timeline, folders: Mapping[str, Iterable[FileInfo]]) -> dict[str, str]:
-    """The properties which say that the indexes hold everything that `data`, the data table's timeline, shows as
-    completed. `folders` are the files of each index's folder. The caller holds the table lock.
+    """The properties which say that the indexes hold everything that `data` shows as completed. `folders` are the files
+    of each index's folder. The caller holds the table lock.
     """
     found: dict[str, str] = {}
     for name, files in folders.items():
@@ -34,17 +34,14 @@ def marks(data: Timeline, folders: Mapping[str, Iterable[FileInfo]]) -> dict[str
 
 
 def marked_until(config: TableConfig, name: str, files: Iterable[FileInfo]) -> str | None:
-    """The instant up to which index `name` is known to be whole; None where nothing is known. `files` are those of its
-    folder.
-    """
+    """The instant up to which index `name` is known to be whole, if any. `files` are those of its folder."""
     instant, _, made = config.raw.get(f"{PREFIX}{name}", "").partition(":")
     return instant if instant.isdigit() and made == str(_made(files)) else None
 
 
 def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
-    """The last commit with which all commits that were requested up to it had completed at `moment` (None: now).
-
-    None without one. A commit that was under way then, or requested later, may be missing in what was built then.
+    """The last commit with which all commits requested up to it had completed at `moment` (None: now), if any. A commit
+    that was under way then, or requested later, may be missing in what was built then.
     """
     commits = data.commits()
     under_way = {item.requested_time for item in commits if moment is not None and item.completed_at > moment}
@@ -54,9 +51,8 @@ def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
 
 
 def reaches_back(data: Timeline, instant: str) -> bool:
-    """Whether every commit after `instant` is on `data` still, the active timeline, and no restore came since.
-
-    Commits are archived in the order of their requested times, but for those that savepoints keep.
+    """Whether every commit after `instant` is on the active timeline still, and no restore came since. Commits are
+    archived in the order of their requested times, but for those that savepoints keep.
     """
     saved = data.savepoints()
     restores = data.of_actions(Action.RESTORE).after(instant)

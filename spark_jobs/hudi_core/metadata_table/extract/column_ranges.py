@@ -1,5 +1,5 @@
-"""Computes the range of a column, from rows batch by batch (HoodieTableMetadataUtil.collectColumnRangeMetadata) or from
-a Parquet footer (ParquetUtils.readColumnStatsFromMetadata). Which of both a file needs says data_file.
+"""The range of a column, from rows batch by batch (HoodieTableMetadataUtil.collectColumnRangeMetadata) or from a
+Parquet footer (ParquetUtils.readColumnStatsFromMetadata).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class RowRanges:
     """Gathers the range of one column. Memory: two bounds."""
 
     def __init__(self, column: str, arrow_type: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
-        """`arrow_type` is the column's; raises UnsupportedError for one without an order. `bound_type` is the logical
-        type of the bounds, where it is another.
+        """Raises UnsupportedError for a type without an order. `bound_type`: the logical type of the bounds, if
+        another.
         """
         self._column = column
         name, self._type = logical_and_type(arrow_type, version)
@@ -33,7 +33,6 @@ class RowRanges:
         self.values = 0
 
     def add(self, array: pa.Array) -> None:
-        """More values of the column."""
         self.values += len(array)
         self.nulls += array.null_count
         if array.null_count == len(array):
@@ -43,7 +42,7 @@ class RowRanges:
         self._greatest = outer_bound(self._greatest, greatest, upper=True)
 
     def result(self, size: int = 0, uncompressed: int = 0) -> ColumnRange:
-        """The range so far; sizes are in bytes, and 0 where the values are not a Parquet file's."""
+        """The range so far; sizes are in bytes, 0 where the values are not a Parquet file's."""
         return ColumnRange(
             self._column, self._least, self._greatest, self.nulls, self.values, size, uncompressed, self._type
         )
@@ -62,10 +61,9 @@ def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
 
 
 def _float_bounds(array: pa.Array, logical: str) -> tuple[Bound, Bound]:
-    """A least zero is -0.0, as parquet-mr has it: 0.0 is taken for Hudi's range of a chunk with NaN (false_ranges).
-
-    The greatest of values with NaN is infinity: by a bound of NaN, Hudi 1.2 skips files with rows that match. Readers
-    here take it for NaN (bound_arrow.to_arrow).
+    """A least zero is -0.0, as in parquet-mr: 0.0 is taken for Hudi's range of a chunk with NaN (range_merge). The
+    greatest of values with NaN is infinity, read as NaN here (bound_arrow): by a bound of NaN, Hudi 1.2 skips files
+    that match.
     """
     nans, nan, infinity = pc.is_nan(array), Bound(logical, math.nan), Bound(logical, math.inf)
     ends = pc.min_max(array.filter(pc.invert(nans)))
@@ -75,20 +73,15 @@ def _float_bounds(array: pa.Array, logical: str) -> tuple[Bound, Bound]:
 
 
 class FooterRanges:
-    """The ranges in one footer."""
-
     def __init__(self, metadata: pq.FileMetaData) -> None:
         self._metadata = metadata
         self._groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         self._leaves = leaf_columns(metadata)
 
     def range(self, column: str, arrow_type: pa.DataType, version: int) -> ColumnRange | None:
-        """The range of a column (dotted name, `arrow_type` in the file) over all row groups; None where the footer has
-        none.
-
-        That is so for chunks with values but without bounds (parquet-mr omits those of 4 KB, and any with NaN), and for
-        what chunk_ranges does not read. A chunk without any statistics is one of nulls alone to Hudi, and of unknown
-        values here.
+        """Over all row groups; `arrow_type` is that in the file. None for chunks with values but without bounds
+        (parquet-mr omits those of 4 KB, and any with NaN), without any statistics, and for what chunk_ranges does not
+        read.
         """
         number = self._number(column)
         found = None if number is None or not self._groups else chunk_ranges(self._metadata, number, arrow_type)
@@ -105,7 +98,7 @@ class FooterRanges:
         return ColumnRange(column, least, greatest, sum(nulls), sum(values), *self.sizes(column), value_type)
 
     def sizes(self, column: str) -> tuple[int, int]:
-        """Compressed and uncompressed bytes of a column's chunks; zeros for a column that has none of its own."""
+        """Compressed and uncompressed bytes of a column's chunks; zeros for one without."""
         number = self._number(column)
         chunks = [] if number is None else [group.column(number) for group in self._groups]
         compressed = sum(chunk.total_compressed_size for chunk in chunks)

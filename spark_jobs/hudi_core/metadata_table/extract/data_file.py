@@ -1,5 +1,5 @@
-"""Reads the statistics of one data file for all partition types at once: the footer of a base file, the blocks of a log
-file. Runs on executors.
+"""Reads the statistics of one data file for all partition types at once, on executors: a base file's footer, a log
+file's blocks.
 
 A column without a range in the footer is read; of a log file every record counts, whatever the state of its instant, so
 that ranges hold at any time. Memory: one batch of rows, or one piece of a log block.
@@ -45,13 +45,10 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.P
 
 @dataclass(frozen=True, slots=True)
 class StatisticsRequirements:
-    """The statistics that a table's partition types need of each file.
-
-    `schema` are the columns as files store them, meta fields included; `columns` those whose ranges are requested, by
-    dotted name, all of them indexable (statistics_columns.is_indexable), in the encoding of index version `version`;
-    `all_columns`: readers take every column for one of them (TableVersion.indexes_all_columns), so that each range must
-    be recorded; `bloom` requests the filter over record keys; `expressions` are those of expression indexes; `history`
-    is as in IndexedTable.
+    """What is needed of each file: the ranges of `columns` (dotted, indexable) in the encoding of index version
+    `version`, the filter over record keys (`bloom`), the values of `expressions`. `schema` is as files store it, meta
+    fields included, `history` as in IndexedTable. `all_columns`: each range must be recorded
+    (TableVersion.indexes_all_columns).
     """
 
     schema: AvroSchema
@@ -66,9 +63,8 @@ class StatisticsRequirements:
 def read_file_statistics(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
     """The statistics of `file`. Columns that it lacks are null in all its rows.
 
-    Raises StorageNotFoundError when the file is gone, CorruptFileError for a base file that is broken, UnsupportedError
-    for one that is no Parquet file or of a metadata-only bootstrap, and for a range that the index cannot store where
-    all must be recorded.
+    Raises StorageNotFoundError when it is gone, CorruptFileError for a broken base file, UnsupportedError for one that
+    is no Parquet file or of a metadata-only bootstrap, and for a range that cannot be stored where all must be.
     """
     if not (requirements.columns or requirements.bloom or requirements.expressions):
         return FileStatistics(file)
@@ -96,7 +92,7 @@ def _check_recorded(statistics: FileStatistics) -> None:
 
 
 class _Rows:
-    """Gathers, from rows, the ranges of some columns and what the expression indexes hold of theirs."""
+    """Gathers, from rows, ranges of columns and what expression indexes hold of theirs."""
 
     def __init__(
         self, columns: Iterable[str], stored: pa.Schema, requirements: StatisticsRequirements, file: DataFileRef
@@ -111,7 +107,7 @@ class _Rows:
         self.count = 0
 
     def add(self, batch: pa.RecordBatch, known: frozenset[str] | None = None) -> None:
-        """More rows; `known` are the columns that they have at all, None all."""
+        """`known` are the columns that the rows have at all, None all."""
         self.count += batch.num_rows
         for name, ranges in self._ranges.items():
             array = column_of(batch, name)
@@ -130,12 +126,8 @@ class _Rows:
             if ranges.values
         }
 
-    def statistics(
-        self, file: DataFileRef, ranges: Iterable[ColumnRange], bloom: FilterText | None, rows: int, *, partial: bool
-    ) -> FileStatistics:
-        """With what the expression indexes hold of the file."""
-        expressions = {item.expression.partition: item.result(file.size) for item in self._expressions}
-        return FileStatistics(file, tuple(ranges), bloom, rows, expressions, partial)
+    def expressions(self, file: DataFileRef) -> dict[str, ColumnRange | FilterText]:
+        return {item.expression.partition: item.result(file.size) for item in self._expressions}
 
 
 def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
@@ -169,7 +161,8 @@ def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequir
         found.update(rows.ranges(footer))
         ranges = (item for item in found.values() if item is not None)
         bloom = filter_in_footer(parquet.footer) if requirements.bloom else None
-        return rows.statistics(file, ranges, bloom and FilterText(*bloom), parquet.num_rows, partial=False)
+        expressions = rows.expressions(file)
+        return FileStatistics(file, tuple(ranges), bloom and FilterText(*bloom), parquet.num_rows, expressions)
 
 
 def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
@@ -186,7 +179,7 @@ def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequire
         for batch in block_batches(storage, block, rows.columns, sources=sources):
             rows.add(batch, known)
     found = {name: empty_range(name, requirements.version) for name in requirements.columns} | rows.ranges()
-    return rows.statistics(file, found.values(), None, rows.count, partial=partial)
+    return FileStatistics(file, tuple(found.values()), None, rows.count, rows.expressions(file), partial)
 
 
 def _sources(requirements: StatisticsRequirements, instant: str) -> tuple[ColumnSource, ...]:
@@ -194,6 +187,5 @@ def _sources(requirements: StatisticsRequirements, instant: str) -> tuple[Column
 
 
 def _top(name: str, stored: pa.Schema) -> str:
-    """The top-level column that a dotted name is in."""
     path = field_path(stored, name)
     return name if path is None else path[0].name

@@ -1,5 +1,5 @@
-"""Wall times as text by the date patterns that Java and Spark share (DateTimeFormatter), for the letters whose text is
-digits alone.
+"""Wall times as text by the date patterns that Java and Spark share (DateTimeFormatter), for letters whose text is
+digits.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class DatePattern:
         self._parts = [_part(token, pattern) for token in tokens]
 
     def format(self, seconds: pa.Array) -> pa.Array:
-        """The text of each wall time, given in seconds since 1970 (int64); null of null. Raises UnsupportedError for
-        years that it has not.
+        """The text of each wall time (seconds since 1970, int64), null of null. UnsupportedError for years that have
+        none.
         """
         times = WallTimes.of(seconds)
         years = PARTS["y"](times)

@@ -1,8 +1,6 @@
 """The functions of expression indexes over Arrow arrays, as Spark computes them (ExpressionIndexSparkFunctions), and
 what an index holds of the values of a file (SparkMetadataWriterUtils.getExprIndexRecords).
 
-The patterns of date_format are in date_patterns.py.
-
 Only what is computed exactly is here: anything else is refused, since an index of other values would hide rows.
 """
 
@@ -62,9 +60,8 @@ _ZONE_REMEDY: Final = (
 def function_of(
     name: str, options: Mapping[str, str], arrow_type: pa.DataType, zone: str | None
 ) -> tuple[Function, pa.DataType]:
-    """The function `name` with the options of its index over a column of `arrow_type`, and the type of its values.
-
-    `zone` is Spark's session zone, None: not known. Raises UnsupportedError where the values may differ from Spark's.
+    """The function of an index over a column of `arrow_type`, and the type of its values. `zone` is Spark's session
+    zone, if known. Raises UnsupportedError where the values may differ from Spark's.
     """
     make = _FUNCTIONS.get(name.lower() or "identity")
     if make is None:
@@ -76,8 +73,6 @@ def function_of(
 
 @dataclass(frozen=True)
 class _Call:
-    """An index's function, its options, the column's type and the session zone."""
-
     name: str
     arrow_type: pa.DataType
     options: Mapping[str, str]
@@ -270,7 +265,7 @@ class ExpressionValues:
     """Gathers a file's range or filter of one expression. Memory: two bounds, or one byte per bit of the filter."""
 
     def __init__(self, expression: Expression, column: pa.DataType) -> None:
-        """`column` is the column's Arrow type in the table's schema. Raises UnsupportedError as check_expression."""
+        """`column` is its type in the table's schema. Raises UnsupportedError as check_expression."""
         self.expression = expression
         self._function, result = function_of(expression.function, expression.options, column, expression.zone)
         self._bloom: BloomFilter | None = None
@@ -288,7 +283,6 @@ class ExpressionValues:
             self._bloom = BloomFilter(entries=entries, error_rate=rate, max_entries=most)
 
     def add(self, values: pa.Array) -> None:
-        """More values of the column."""
         found = self._function(values)
         if self._bloom is None:
             self._ranges.add(found if self._micros is None else found.cast(self._micros))
@@ -296,10 +290,8 @@ class ExpressionValues:
             self._bloom.add_batch(pc.cast(found.drop_null(), pa.large_string()))
 
     def result(self, file_size: int) -> ColumnRange | FilterText:
-        """What the index holds of a file of that many bytes.
-
-        As in Hudi, `value_count` of a range counts the values that are not null, and the sizes are the file's and twice
-        that.
+        """Of a file of that many bytes. As in Hudi, `value_count` counts the values that are not null, and the sizes
+        are the file's and twice that.
         """
         if self._bloom is not None:
             return FilterText(self._bloom.type_code, self._bloom.to_base64())
@@ -308,5 +300,5 @@ class ExpressionValues:
 
 
 def check_expression(expression: Expression, arrow_type: pa.DataType) -> None:
-    """Raises UnsupportedError for an index whose values are not computed exactly, on a column of `arrow_type`."""
+    """Raises UnsupportedError for an index whose values are not computed exactly."""
     ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), arrow_type)

@@ -65,20 +65,19 @@ def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
 
 
 def files_of_latest_slices(slices: Iterable[FileSlice]) -> list[DataFileRef]:
-    """The files of the slices that a snapshot query reads: for all other partition types of files."""
+    """The files that a snapshot query reads: for all other partition types of files."""
     return [DataFileRef.of(file) for item in slices for file in item.files]
 
 
 def initialization_from_files(
     partition_type: PartitionType, table: IndexedTable, files: Sequence[DataFileRef], instant: str, workers: Workers
 ) -> Initialization:
-    """The initialization of `column_stats`, `bloom_filters`, `partition_stats` or an expression index.
+    """`files` are those that the type's needs ask for, by data partition; `instant`, the table's latest completed one
+    (instants.SOLO_COMMIT: none), is in filters. Errors as PartitionType.group_count, and of the fill those of
+    read_file_statistics and Engine.exchange.
 
-    `files` are those that the partition type's needs ask for, data partition by data partition; `instant` is the latest
-    completed one of the data table (instants.SOLO_COMMIT: none), which filters name. Errors as
-    PartitionType.group_count, and of the fill those of read_file_statistics and Engine.exchange. Memory here: the names
-    of the files. Of a task: some megabytes of records; for a partition type of whole data partitions the ranges of one
-    partition's files, some 400 bytes for each column of each file.
+    Memory here: the names of the files. Of a task: some megabytes of records; for a type of whole data partitions the
+    ranges of one partition's files, some 400 bytes for each column of each file.
     """
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
@@ -95,18 +94,11 @@ def initialization_from_files(
 
 
 def initialization_from_rows(
-    name: str,
-    table: IndexedTable,
-    counts: Counts,
-    slices: Sequence[FileSlice],
-    spec: str,
-    workers: Workers,
-    zone: str,
+    name: str, table: IndexedTable, counts: Counts, slices: Sequence[FileSlice], spec: str, workers: Workers, zone: str
 ) -> Initialization:
-    """The initialization of a record index or a secondary index; `counts` are its file groups (row_level.group_counts).
-
-    `slices` are the latest merged ones of the table, `spec` is the ReaderSpec of a snapshot query as text, `zone` that
-    of instants. Errors of the fill: those of produce_index_rows, of Engine.exchange and of reading the slices.
+    """Of a record index or a secondary index; `counts` are its file groups (row_level.group_counts), `slices` the
+    latest merged ones of the table, `spec` is the ReaderSpec of a snapshot query as text, `zone` that of instants.
+    Errors of the fill: those of produce_index_rows, of Engine.exchange and of reading the slices.
     """
     index = row_level_type(name, table)
 
@@ -143,21 +135,13 @@ class FileRecordsUnit:
 
 def _write(workers: Workers, shards: IndexShards, produce: Produce[U], units: Sequence[U]) -> list[NewBaseFile]:
     found = workers.engine.exchange(
-        produce,
-        units,
-        partial(write_base_shard, shards),
-        shards=len(shards.target.file_ids),
-        run_epoch=workers.epoch,
+        produce, units, partial(write_base_shard, shards), shards=len(shards.target.file_ids), run_epoch=workers.epoch
     )
     return [item.file for item in found if item.file is not None]
 
 
 def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit's files: their statistics are read, and the partition type's records of them
-    encoded.
-
-    Raises what read_file_statistics and the partition type raise.
-    """
+    """engine.protocol.Produce of a unit's files; raises what read_file_statistics and the partition type raise."""
     target = unit.shards.target
     storage = open_data_storage(unit.shards.uri, unit.shards.storage_options)
     partition_type = partition_type_of(target.name, unit.table)
@@ -176,9 +160,7 @@ def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterato
 def write_base_shard(
     shards: IndexShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> WrittenShard:
-    """Writes the base file of one file group; with `shards` given, engine.protocol.Consume. Memory: see
-    NewPartition.write_shard.
-    """
+    """engine.protocol.Consume, given `shards`: the base file of one file group. Memory as NewPartition.write_shard."""
     storage, target = open_data_storage(shards.uri, shards.storage_options), shards.target
 
     def conflict(key: bytes) -> HudiError:
@@ -221,8 +203,6 @@ def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsUnit:
-    """Files that one task reads, and what is to be known of them."""
-
     uri: str
     storage_options: Mapping[str, str]
     requirements: StatisticsRequirements
@@ -239,9 +219,7 @@ class ReadStatistics:
 def read_statistics(
     workers: Workers, files: Sequence[DataFileRef], requirements: StatisticsRequirements
 ) -> Iterator[FileStatistics]:
-    """The statistics of `files`, in their order; errors as read_file_statistics. Memory: what Engine.run keeps, which
-    is all of them.
-    """
+    """The statistics of `files`, in their order, read by tasks and kept here; errors as read_file_statistics."""
     units = [
         StatisticsUnit(workers.uri, workers.storage_options, requirements, tuple(files[at : at + _UNIT_FILES]))
         for at in range(0, len(files), _UNIT_FILES)
@@ -251,6 +229,6 @@ def read_statistics(
 
 
 def read_statistics_task(unit: StatisticsUnit, attempt: TaskAttempt) -> ReadStatistics:
-    """Reads the statistics of a unit's files; engine.protocol.UnitTask."""
+    """engine.protocol.UnitTask."""
     storage = open_data_storage(unit.uri, unit.storage_options)
     return ReadStatistics(tuple(read_file_statistics(storage, item, unit.requirements) for item in unit.files))

@@ -3,17 +3,16 @@
 
 Under the table lock the file groups are made and the names put into `hoodie.table.metadata.partitions.inflight`: from
 then on writers update these partitions, and readers ignore them. The base files are written without the lock, from the
-snapshot of that moment. Under the lock again the names move to `hoodie.table.metadata.partitions`. Until then the
-partitions are not read, so the build is repeated after a crash: the file groups are deleted with the writers' records,
-which the new base files contain.
+snapshot of that moment. Under the lock again the names move to `hoodie.table.metadata.partitions`. Until then the build
+is repeated after a crash: the file groups go with the writers' records, which the new base files contain.
 
 From version 8 on a deltacommit of the action's instant is pending meanwhile, as of real Hudi's indexer. In version 6
 the releases of Hudi disagree on its name, and roll another one back (isIndexingCommit of 0.15 and of 1.x): there is
 none, and the base instant is an early one.
 
 The deltacommit completes before the names move, and the action after both; a process may die in between. A completed
-deltacommit makes the base files count, so it is undone only while no listed partition has files of it: an
-index that is listed is complete, and stays so when its action leaves the timeline.
+deltacommit makes the base files count, so it is undone only while no listed partition has files of it: an index that is
+listed is complete, and stays so when its action leaves the timeline.
 """
 
 from __future__ import annotations
@@ -52,16 +51,12 @@ log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 30.0
 TOLERANCE_SECONDS: Final = 120.0
-"""Hudi's defaults, a minute and two misses, which hold for a metadata table with any options of the table's writers;
-half of that minute is ours.
-"""
+"""Hudi's defaults, a minute and two misses, hold for any metadata table; half of that minute is ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Partitions that are being built: the deltacommit that is pending meanwhile, if the version has one, and the
-    completed instants of the metadata timeline at its start.
-    """
+    """`recorded_before` are the instants completed on the metadata timeline at its start."""
 
     deltacommit: str | None
     targets: Mapping[str, NewPartition]
@@ -70,11 +65,7 @@ class Build:
 
 
 class IndexBuild:
-    """Builds partitions for the indexing action `instant` of the data table in `storage`.
-
-    `token` makes the base files' names this attempt's own. `clock` draws completion times. Every method but `fill` is
-    called under the table lock.
-    """
+    """Builds partitions for the indexing action `instant`. Every method but `fill` is called under the table lock."""
 
     def __init__(self, storage: Storage, instant: str, token: WriteToken, clock: InstantClock) -> None:
         self._storage = storage
@@ -121,9 +112,7 @@ class IndexBuild:
         return Build(deltacommit, targets, text, timeline.completed().requested_times)
 
     def fill(self, build: Build, initializations: Sequence[Initialization]) -> dict[str, list[NewBaseFile]]:
-        """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone, and the
-        errors of the initializations' fill.
-        """
+        """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone."""
         return {item.name: item.write(build.targets[item.name]) for item in initializations}
 
     def publish(
@@ -131,9 +120,9 @@ class IndexBuild:
     ) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
 
-        `guard` raises when the table lock is lost: others may have committed since, and a listed partition is taken for
-        complete. Raises as it; BuildRolledBackError when another process rolled the build back, or started slices of
-        the partitions after unfinished ones; ConflictError when another process built a partition meanwhile.
+        `guard` raises when the table lock is lost: others may have committed since. Raises as it; BuildRolledBackError
+        when another process rolled the build back, or started slices of the partitions after unfinished ones;
+        ConflictError when another process built a partition meanwhile.
         """
         config = TableConfig.load(self._storage)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
@@ -165,11 +154,9 @@ class IndexBuild:
             )
 
     def roll_back(self, names: Collection[str], data: Timeline) -> TableConfig:
-        """Removes the remains of an attempt at unlisted partitions: the names, the files, the deltacommit; returns the
-        properties. Listed partitions keep their files and the deltacommit that these are of.
-
-        The names are removed first: a writer must not find a partition to update without file groups. May be repeated
-        after a crash. Raises MetadataUnavailableError when there is no metadata table.
+        """Removes the remains of an attempt at unlisted partitions: the names first, as a writer must not find a
+        partition without file groups, the deltacommit, the files; returns the properties. Raises
+        MetadataUnavailableError when there is no metadata table. May be repeated.
         """
         config = TableConfig.load(self._storage)
         if FILES_PARTITION not in config.metadata_partitions:
@@ -201,9 +188,7 @@ class IndexBuild:
         return metadata_timeline.active.load().completed().find(self._instant, Action.DELTA_COMMIT) is not None
 
     def listed_by_deltacommit(self) -> frozenset[str]:
-        """The listed partitions whose file groups the completed deltacommit initialized, as far as compactions and
-        cleans of the metadata table have left its files; empty in version 6.
-        """
+        """The listed partitions that still have files of the completed deltacommit; empty in version 6."""
         if not self.has_completed():
             return frozenset()
         return frozenset(
@@ -213,8 +198,8 @@ class IndexBuild:
         )
 
     def _abandoned(self, metadata_timeline: MetadataTimeline, names: Collection[str], config: TableConfig) -> list[str]:
-        """The deltacommits of earlier attempts: of the action's own name, unless listed partitions need it; in version
-        6, of real Hudi's indexer, pending ones that files are named after.
+        """Of earlier attempts: the action's own, unless listed partitions need it; in version 6 those of Hudi's
+        indexer.
         """
         timeline = metadata_timeline.active.load()
         if not metadata_timeline.features.metadata_suffixes:
@@ -250,9 +235,7 @@ class IndexBuild:
 
 
 def heartbeat_path(metadata_instant: str) -> str:
-    """Where writers of Hudi look for the heartbeat of an instant of the metadata table
-    (HoodieTableMetaClient.getHeartbeatFolderPath).
-    """
+    """Where writers of Hudi look for it (HoodieTableMetaClient.getHeartbeatFolderPath)."""
     return f"{ROOT}/{HUDI_HEARTBEATS}/{metadata_instant}"
 
 
@@ -262,8 +245,7 @@ class BuildHeartbeat:
     A writer of Hudi 1.2 streams its records to the metadata table of versions 8 and 9, whose policy of failed writes is
     LAZY then (HoodieMetadataWriteUtils.createMetadataWriteConfig): its next clean there rolls back every pending
     deltacommit without a fresh heartbeat, those of indexing actions, too
-    (BaseHoodieTableServiceClient.getInstantsToRollback checks isIndexingCommit with EAGER alone). As a context manager
-    it ends at the end.
+    (BaseHoodieTableServiceClient.getInstantsToRollback).
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -278,9 +260,7 @@ class BuildHeartbeat:
         self.end()
 
     def begin(self, metadata_instant: str) -> None:
-        """The first beat, and then one every INTERVAL_SECONDS. The caller holds the table lock, under which others look
-        for it.
-        """
+        """The first beat, and then one every INTERVAL_SECONDS. The caller holds the table lock."""
         if self._instant == metadata_instant:
             return
         self.end()

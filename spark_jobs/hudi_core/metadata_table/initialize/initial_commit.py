@@ -1,6 +1,6 @@
 """The deltacommit that initializes partitions of the metadata table, or adds file groups to one
-(HoodieBackedTableMetadataWriter.initializeFileGroups): what its tasks wrote is checked, and what lost attempts wrote is
-deleted, before it completes.
+(HoodieBackedTableMetadataWriter.initializeFileGroups): what tasks wrote is checked, and what lost attempts wrote is
+deleted, first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ InitializedGroups = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
 
 
 def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> None:
-    """Makes the deltacommit inflight."""
     metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
     metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT)
 
@@ -43,7 +42,7 @@ def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> N
 def complete_initialization(
     metadata_timeline: MetadataTimeline, instant: str, initialized: InitializedGroups, schema: str
 ) -> None:
-    """Completes the deltacommit; `schema` is that of the records, without meta fields."""
+    """`schema` is that of the records, without meta fields."""
     features = metadata_timeline.features
     stats = {
         name: tuple(_base_stat(target, item, features) for item in written)
@@ -72,18 +71,16 @@ def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
 def remove_attempts(
     storage: Storage, target: NewPartition, written: Sequence[NewBaseFile], guard: Callable[[], None]
 ) -> None:
-    """Deletes what other attempts of the tasks wrote: it would count beside the winners' files. `guard` raises when the
-    table lock is lost.
-    """
+    """Deletes what other attempts of the tasks wrote: it would count. `guard` raises when the table lock is lost."""
     winners = {f"{target.folder}/{item.name}": item.size for item in written}
     remove_losers(storage, target.instant, [target.folder], winners, check=guard)
 
 
 def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str]) -> TableConfig:
-    """Lists inflight partitions as initialized ones in the table's properties `config`; returns the new properties.
+    """Lists inflight partitions as initialized ones in the table's properties; returns these. The caller holds the
+    table lock.
 
-    They hold everything that completed so far; of secondary indexes the properties say so (whole_until). The caller
-    holds the table lock.
+    The partitions hold everything that completed so far; of secondary indexes the properties say so (whole_until).
     """
     data = ActiveTimeline(storage, config).load()
     return update_properties(
@@ -99,8 +96,7 @@ def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str])
 def initialize_groups(
     storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]
 ) -> None:
-    """Adds file groups without records to the metadata partition `name`, as for a new data partition of a partitioned
-    record index. No effect without `file_ids`.
+    """Adds file groups without records to a partition, as for a new data partition of a partitioned record index.
 
     `data` is the data table's timeline. The caller holds the table lock. It may be repeated after a crash: files of an
     incomplete deltacommit are ignored, and the same groups are created under the next instant.

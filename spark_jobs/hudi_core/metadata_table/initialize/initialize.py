@@ -1,9 +1,9 @@
 """Initializes a metadata table, and partitions of it (HoodieBackedTableMetadataWriter.initializeFromFilesystem).
 
-Of each partition: a separate instant, requested and inflight; the folder emptied and its file groups created; base
+Of each partition: an instant of its own, requested and inflight; the folder emptied and its file groups created; base
 files for the groups that have records; the definition of the index; the deltacommit completed; last its name in
-`hoodie.table.metadata.partitions`. Until then it is neither read nor updated, so a crash leaves nothing valid: the next
-attempt initializes it again, as Hudi's writer does.
+`hoodie.table.metadata.partitions`. Until then it is neither read nor updated: after a crash the next attempt
+initializes it again, as Hudi's writer does.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Initialization:
-    """A partition to initialize: the ids of its file groups, their content, and the index's definition where it has
-    one.
-    """
+    """A partition to initialize, with the index's definition where it has one."""
 
     name: str
     file_ids: Sequence[str]
@@ -75,11 +73,7 @@ class Initialization:
 
 
 class MetadataCreation:
-    """Initializes the metadata table of the data table in `storage`. The caller holds the table lock while it calls a
-    method that writes.
-
-    Every method may be repeated after a crash, and does nothing where the partition is listed.
-    """
+    """Initializes the metadata table. The caller holds the table lock while it writes. All may be repeated."""
 
     def __init__(
         self,
@@ -88,20 +82,18 @@ class MetadataCreation:
         clock: InstantClock | None = None,
         guard: Callable[[], None] = lambda: None,
     ) -> None:
-        """`token` makes the base files' names unique to this attempt. `clock` gives completion times; the default one
-        is in the table's zone. `guard` raises when the table lock is lost; the default is for a table of one process.
-        """
+        """`token` makes the base files' names unique to this attempt. `guard` raises when the table lock is lost."""
         self._storage = storage
         self._token = token
         self._clock = clock
         self._guard = guard
 
     def check(self) -> None:
-        """Raises ConflictError while an indexing action builds partitions, and where Hudi initializes none: in version
-        6, while an action is pending.
+        """Raises ConflictError while an indexing action builds partitions, and in version 6, as Hudi, while an action
+        is pending.
 
-        Hudi initializes a partition beside its indexer. This engine refuses: an initialization rolls dead attempts
-        back, and a rebuild of the table deletes all folders, while an indexer works without the lock.
+        Hudi initializes a partition beside its indexer. Here not: an initialization rolls dead attempts back, and a
+        rebuild of the table deletes all folders, while an indexer works without the lock.
         """
         self._check_rest(*self._data())
 
@@ -109,10 +101,9 @@ class MetadataCreation:
         """Creates the metadata table with the partition `files`, where the properties list none or it is gone
         (partitions_there); returns them as they are then.
 
-        `listing` shows the data table's files, the storage's by default. What a dead attempt, or an unfinished
-        drop, left of a metadata table is deleted first, indexes and all. Raises before anything is written as check and
-        CutFileError for a file that lost bytes; as begin where the lock is lost, or another writer completed an instant
-        meanwhile. Memory: the listing.
+        `listing` shows the data table's files, the storage's by default. What a dead attempt, or an unfinished drop,
+        left is deleted first, indexes and all. Raises before anything is written as check and CutFileError for a file
+        that lost bytes; as begin where the lock is lost, or another writer completed an instant. Memory: the listing.
         """
         config, data = self._data()
         if partitions_there(self._storage, config):
@@ -142,8 +133,7 @@ class MetadataCreation:
 
         `since` is the data table's timeline that the initialization was made from, by default that of now. Raises as
         check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; the errors of
-        `Initialization.fill`, those of the guard, and ConflictError where an instant has completed since, after which
-        the partition is not valid.
+        `Initialization.fill` and of the guard; ConflictError where an instant has completed since.
         """
         config, data = self._data()
         if initialization.name in config.metadata_partitions:
@@ -182,9 +172,7 @@ class MetadataCreation:
         return list_partitions(self._storage, TableConfig.load(self._storage), [initialization.name])
 
     def _check_current(self, config: TableConfig, data: Timeline, name: str) -> None:
-        """Raises where a partition that was made from `data` may lack what is committed: readers take a listed one for
-        complete. The lock is checked last, right before what is written then.
-        """
+        """Raises where what was made of `data` may lack what is committed; last checks the lock."""
         now = ActiveTimeline(self._storage, config).load().completed()
         late = sorted(now.requested_times - data.completed().requested_times)
         if late:
@@ -196,9 +184,7 @@ class MetadataCreation:
         self._guard()
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
-        """The metadata timeline without a dead attempt's instants: its files are of an unlisted partition, and are
-        deleted with it.
-        """
+        """The metadata timeline without a dead attempt's instants, whose files go with the unlisted folder."""
         timeline = metadata_timeline.active.load()
         dead = unfinished_initializations(timeline, metadata_timeline.features)
         for item in dead:
@@ -227,12 +213,12 @@ class MetadataCreation:
 def committed_files(
     listing: FileListing, data: Timeline, refuse_cut: Callable[[FileInfo], None] | None = None
 ) -> dict[str, dict[str, int]]:
-    """The files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition; every
-    partition of the listing is there, one without such files too.
+    """The files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition of the
+    listing.
 
-    `data` is the data table's timeline, loaded under the table lock. A file counts when the instant in its name is not
-    pending and not later than the latest completed one. An empty file is omitted: Hudi refuses to list one. Of each
-    `refuse_cut` is asked first, which raises where it lost bytes. Memory: the listing.
+    `data` is the data table's timeline, loaded under the table lock. A file counts when its instant is not pending and
+    not later than the latest completed one, and it is not empty: Hudi refuses to list such. Of each `refuse_cut` is
+    asked first, which raises where it lost bytes. Memory: the listing.
     """
     pending, last = _pending(data).requested_times, data.last_completed()
     latest = SOLO_COMMIT if last is None else last.requested_time
@@ -252,15 +238,15 @@ def committed_files(
 
 
 def _pending(data: Timeline) -> Timeline:
-    """The pending instants that matter to an initialization: all but indexing actions. For Hudi savepoints matter too
-    (HoodieBackedTableMetadataWriter.getPendingDataInstants, anyPendingDataInstant): beside an unfinished one its
-    initialization leaves the files of a completed commit out, or in version 6 does not start.
+    """All pending instants but indexing actions. Savepoints matter, too (getPendingDataInstants,
+    anyPendingDataInstant): beside an unfinished one Hudi leaves the files of a completed commit out, or in version 6
+    does not start.
     """
     return data.pending_changes().filter(lambda item: item.action != Action.INDEXING)
 
 
 def _way_on(active: ActiveTimeline, item: Instant) -> str:
-    """The command that ends a pending action, by what it is."""
+    """The command that ends a pending action."""
     time, action = item.requested_time, item.pending_action
     service = "clustering" if is_clustering(active, item) else service_of_action(action)
     if service is not None:

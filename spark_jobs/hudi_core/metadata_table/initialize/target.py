@@ -1,7 +1,6 @@
 """A partition of the metadata table during its initialization: the files of its groups, written directly or by tasks.
 
-Every file group is initialized with a log file of 80 bytes that holds an empty delete block: so it is listed without a
-record.
+Every file group starts with a log file of 80 bytes that holds an empty delete block: it is listed without a record.
 """
 
 from __future__ import annotations
@@ -32,13 +31,11 @@ if TYPE_CHECKING:
 _UNIT: Final = "index unit"
 _NO_TOKEN: Final = WriteToken(0, 0, 0)
 _EMPTY_DELETES: Final = bytes.fromhex("000000030000000100")
-"""The content of a delete block of version 3 without records."""
+"""A delete block of version 3 without records."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewBaseFile:
-    """The initial base file of a file group: plain name, record count, and bytes."""
-
     file_id: str
     name: str
     records: int
@@ -47,11 +44,7 @@ class NewBaseFile:
 
 @dataclass(frozen=True, slots=True)
 class NewPartition:
-    """Where a partition's files go. All of it but the storage is plain text and numbers, for tasks.
-
-    `file_ids` are those of its groups, in order: a key's hash gives the position. `schema` is that of the records as
-    they are stored.
-    """
+    """Where a partition's files go, for tasks. `file_ids` are in order: a key's hash gives the position."""
 
     name: str
     instant: str
@@ -67,14 +60,11 @@ class NewPartition:
 
     @property
     def folder(self) -> str:
-        """The partition's folder below the data table's base path."""
+        """Below the data table's base path."""
         return f"{ROOT}/{self.name}"
 
     def begin(self, storage: Storage, time: str | None = None) -> None:
-        """Empties the folder of an earlier attempt or a dropped index, and creates the file groups without records.
-
-        `time` is the initialization time, where the instant does not carry it.
-        """
+        """Empties the folder, and creates the file groups. `time`: of the initialization, where not in the instant."""
         storage.delete_folder(self.folder)
         content = f"#partition metadata\ncommitTime={time or self.instant}\npartitionDepth=1\n"
         storage.create_exclusive(join(self.folder, PARTITION_METADATA), content.encode("ascii"))
@@ -82,11 +72,7 @@ class NewPartition:
             initialize_group(storage, self.name, file_id, self.instant)
 
     def check_initialized(self, storage: Storage, group: int) -> None:
-        """Raises BuildRolledBackError when the group's first log file is gone: another process rebuilt the partition,
-        possibly with other groups.
-
-        Checked before a base file is opened and before it is closed, as in version 6 it counts as soon as it is there.
-        """
+        """Raises BuildRolledBackError when the group's first log file is gone: another rebuilt the partition."""
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
             raise BuildRolledBackError(
@@ -96,10 +82,7 @@ class NewPartition:
             )
 
     def write(self, storage: Storage, records: Iterable[Record]) -> list[NewBaseFile]:
-        """Writes records from this process, those of each group sorted, a base file for each group that has some.
-
-        Raises ValueError for two records of one key. Memory: all records as encoded cells.
-        """
+        """Writes records from this process. Raises ValueError for two of one key. Memory: all as encoded cells."""
         cells = RecordEncoder(self.schema).cells((key, datum) for key, datum in records if datum is not None)
         indexes = file_group_indexes([key.decode("utf-8") for key, _ in cells], len(self.file_ids)).tolist()
         by_group: dict[int, list[tuple[bytes, bytes]]] = {}
@@ -110,9 +93,7 @@ class NewPartition:
     def write_shard(
         self, storage: Storage, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
     ) -> WrittenShard:
-        """Writes the cells (key, value) that a task receives from an exchange to the base file of the group at `shard`:
-        they are sorted, each key once. Memory: see MetadataBaseFile, and one batch.
-        """
+        """Writes the cells of an exchange, sorted, each key once. Memory: see MetadataBaseFile, and one batch."""
         cells = (batch for batch in batches if batch.num_rows)
         first = next(cells, None)
         if first is None:
@@ -123,13 +104,9 @@ class NewPartition:
         )
 
     def _write_group(
-        self,
-        storage: Storage,
-        group: int,
-        add: Callable[[MetadataBaseFile], None],
-        token: WriteToken | None = None,
+        self, storage: Storage, group: int, add: Callable[[MetadataBaseFile], None], token: WriteToken | None = None
     ) -> NewBaseFile:
-        """Writes the base file of a group, to which `add` adds the sorted records; `token` is the attempt's."""
+        """`add` adds the sorted records; `token` is the attempt's."""
         name = BaseFileName(
             self.file_ids[group], token or replace(self.token, partition_id=group), self.instant, "hfile"
         )

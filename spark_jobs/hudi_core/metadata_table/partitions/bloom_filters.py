@@ -33,7 +33,6 @@ class BloomFiltersPartition(PartitionType):
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
-        """The filters of base files that have one."""
         return (
             filter_record(instant, statistics.file, statistics.bloom)
             for statistics in files
@@ -41,12 +40,11 @@ class BloomFiltersPartition(PartitionType):
         )
 
     def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """Deletions of the filters of base files."""
         return deleted_filters(instant, changes)
 
 
 def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
-    """The record of a base file's filter (HoodieMetadataPayload.createBloomFilterMetadataRecord)."""
+    """HoodieMetadataPayload.createBloomFilterMetadataRecord."""
     body = {
         "type": found.type_code,
         "timestamp": instant,
@@ -60,7 +58,7 @@ def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
 
 
 def deleted_filters(instant: str, changes: FileChanges) -> Iterator[Record]:
-    """Deletions of the filters of deleted base files, of MAX_DELETIONS at most."""
+    """Of deleted base files, MAX_DELETIONS at most."""
     body = {"type": "", "timestamp": instant, "bloomFilter": b"", "isDeleted": True}
     datum = {"type": int(RecordType.BLOOM_FILTER), "BloomFilterMetadata": body}
     bases = (

@@ -1,6 +1,4 @@
-"""The partition type `column_stats`: which records an action makes of the range of each indexed column in each base and
-log file. Which columns those are says statistics_columns, the records' form records.column_stats.
-"""
+"""The partition type `column_stats`: the range of each indexed column (indexed_table) in each base and log file."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ class ColumnStatsPartition(PartitionType):
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
-        """The ranges of files, without those of columns that the partial rows of a log file lack."""
+        """Without those of columns that the partial rows of a log file lack."""
         for statistics in files:
             for found in statistics.ranges:
                 record = None if statistics.partial and not found.value_count else file_record(statistics.file, found)
@@ -82,9 +80,7 @@ class ColumnStatsPartition(PartitionType):
         return deleted_ranges(changes, list(columns), 1 if definition is None else definition.version)
 
     def definition(self) -> IndexDefinition | None:
-        """In which columns are indexed. Readers of 1.x skip nothing without it, of version 6 neither
-        (SparkBaseIndexSupport.getCandidateFiles); 0.15 has no definitions.
-        """
+        """Readers of 1.x skip nothing without it, of version 6 neither (SparkBaseIndexSupport.getCandidateFiles)."""
         if not self.table.config.is_of_hudi_1:
             return None
         columns = tuple(indexed_types(self.table))
@@ -93,12 +89,11 @@ class ColumnStatsPartition(PartitionType):
         )
 
     def file_ids(self, count: int) -> list[str]:
-        """`col-stats-0000-0` and so on."""
         return numbered_file_ids("col-stats-", count)
 
 
 def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -> Iterator[Record]:
-    """Deletions of the ranges of deleted files, of MAX_DELETIONS at most; all of a file, or none."""
+    """Of deleted files, MAX_DELETIONS at most; all of a file, or none."""
     stubs = {column_id(column): deletion(RecordType.COLUMN_STATS, FILE_NAME, column, version) for column in columns}
     written = 0
     for partition, names in sorted(changes.deleted.items()):

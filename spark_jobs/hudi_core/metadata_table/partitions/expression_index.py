@@ -1,8 +1,6 @@
-"""The partition type `expr_index_<name>`: ranges of an expression over a column per file and partition, or filters
-over its values per base file.
-
-Rules of SparkMetadataWriterUtils.getExprIndexRecords and
-HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x.
+"""The partition type `expr_index_<name>`: ranges of an expression over a column per file and partition, or filters over
+its values per base file (SparkMetadataWriterUtils.getExprIndexRecords,
+HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x).
 """
 
 from __future__ import annotations
@@ -65,17 +63,16 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     @cached_property
     def needs(self) -> Needs:
-        """The expression's values; of ranges, those of the remaining files too."""
         return Needs(expression=self._expression, remaining=self._holds_ranges)
 
     def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
-        """The expression's records of every written file; of ranges, also those of the partitions."""
+        """Of every written file; of ranges, also those of the partitions."""
         yield from super().of_commit(update)
         if self._holds_ranges:
             yield from self.of_written(update)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """The records of every file in the latest slices; memory as by_partition."""
+        """Of every file in the latest slices; memory as by_partition."""
         for name, found in by_partition(files):
             yield from self.of_files(instant, found, self._expression)
             if self._holds_ranges:
@@ -96,7 +93,6 @@ class ExpressionIndexPartition(WholePartitionRanges):
                 yield filter_record(instant, statistics.file, found)
 
     def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """Deletions by the index's type."""
         if self._type == BLOOM_FILTERS:
             return deleted_filters(instant, changes)
         definition = self.table.definitions[self.partition]
@@ -116,14 +112,12 @@ class ExpressionIndexPartition(WholePartitionRanges):
         return self._expression.index_type == COLUMN_STATS
 
     def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
-        """That of the source column."""
         found = merge_statistics(files).expressions.get(self.partition)
         if not isinstance(found, ColumnRange):
             raise self.unrecorded(name, self._expression.column)
         return {found.column: found} if _has_rows(found) else {}
 
     def unrecorded(self, name: str, column: str) -> UnsupportedError:
-        """Names the index."""
         return UnsupportedError(
             f"the range of the expression index `{self.partition}` in the partition {name!r} is unknown",
             remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",
@@ -136,7 +130,7 @@ def _has_rows(found: ColumnRange) -> bool:
 
 
 def expression_of(partition: str, table: IndexedTable) -> Expression:
-    """The expression of an index; raises UnsupportedError where this release cannot keep it true on this table."""
+    """Raises UnsupportedError where this release cannot keep the index true on this table."""
     definition = table.definitions.get(partition)
     index_type = "" if definition is None else definition.type.lower()
     if definition is None or index_type not in _TYPES or len(definition.source_fields) != 1:

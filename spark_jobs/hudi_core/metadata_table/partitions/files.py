@@ -1,7 +1,4 @@
-"""The partition type `files`: the listing of the table.
-
-Its records are made in records/files.py; write/commit_updates.py has them made for a commit.
-"""
+"""The partition type `files`: the listing of the table, whose records are made in records/files.py."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ from hudi_core.model.names import LogFileName, parse_data_file
 
 
 def merge_files(key: str, older: Data, newer: Data, *, path: str) -> Data:
-    """The list of both (protocol.MergeData)."""
     return files_datum(merge(files_record(key, older, path=path), files_record(key, newer, path=path), path=path))
 
 
@@ -36,11 +32,9 @@ class FilesPartition(PartitionType):
     needs = Needs(older_slices=True)
 
     def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
-        """One record of the partitions written to, one of each partition's files."""
         return _items(commit_records(update.stats))
 
     def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """Deletions of files, and of partitions that went as a whole."""
         return _items(deletion_records(changes.deleted, changes.dropped_partitions))
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterator[Record]:
@@ -51,10 +45,9 @@ class FilesPartition(PartitionType):
         return _items([*rollback_records(changes.written, changes.deleted), *dropped])
 
     def of_rollback(self, changes: FileChanges) -> Iterator[Record]:
-        """The log files that the rollback appended, and those that it deleted.
-
-        Of the deleted files the log files alone: the failed instant's base files go with its blocks, but a log file on
-        top of one may be what an earlier rollback has listed (real Hudi leaves such files listed).
+        """The log files that the rollback appended, and of the deleted files the log files alone: the failed instant's
+        base files go with its blocks, but a log file may be what an earlier rollback has listed (real Hudi leaves
+        such).
         """
         logs = {
             partition: found
@@ -72,9 +65,7 @@ class FilesPartition(PartitionType):
 
 
 def initial_listing(files: Mapping[str, Mapping[str, int]]) -> Iterator[Record]:
-    """The records with which the partition is initialized: one of all data partitions, one of each partition's files
-    (names to sizes in bytes).
-    """
+    """Of each partition's files, names to sizes in bytes."""
     return _items(listing_records(files))
 
 

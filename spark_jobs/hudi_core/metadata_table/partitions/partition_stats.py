@@ -1,5 +1,4 @@
-"""The partition type `partition_stats`: the range of each indexed column over all files of a partition's slices,
-recomputed whenever one changes.
+"""The partition type `partition_stats`: the range of each indexed column over all files of a partition's slices.
 
 Hudi 1.x makes the range of a partition that a commit writes to from the `column_stats` records of the remaining files
 and from the new ones, marks it tight, and so replaces the older record
@@ -39,13 +38,10 @@ class WholePartitionRanges(PartitionType):
 
     @abstractmethod
     def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
-        """By column, over the files of partition `name`; empty where no file has a row. Raises UnsupportedError for an
-        unknown range.
-        """
+        """By column, of partition `name`; empty where no file has a row. UnsupportedError for an unknown range."""
 
     @abstractmethod
-    def unrecorded(self, name: str, column: str) -> UnsupportedError:
-        """The error for an unknown range."""
+    def unrecorded(self, name: str, column: str) -> UnsupportedError: ...
 
     def of_written(self, update: CommitUpdate) -> Iterator[Record]:
         """The ranges of the partitions that a commit wrote to: recomputed, or of CommitUpdate.rewrites only widened.
@@ -53,9 +49,8 @@ class WholePartitionRanges(PartitionType):
 
         Rewritten rows have values beyond the current record where log files lacked them and the schema's defaults fill
         them in. A column without a record gets one: Hudi takes a partition without one for a partition without rows
-        (PartitionStatsIndexSupport). A record of another type is replaced, as is one whose texts Hudi orders otherwise:
-        Hudi does not merge the two as we do (is_like). Raises ConflictError where the commit overtakes another one,
-        whose record that would hide.
+        (PartitionStatsIndexSupport). A record that Hudi does not merge as we do (is_like) is replaced. Raises
+        ConflictError where the commit overtakes another one, whose record that would hide.
         """
         for name, files in update.written_in().items():
             if not update.rewrites and not update.overtakes:
@@ -82,7 +77,7 @@ class WholePartitionRanges(PartitionType):
             yield from self.records(name, changed, widens=True)
 
     def records(self, name: str, ranges: Mapping[str, ColumnRange], *, widens: bool = False) -> Iterator[Record]:
-        """The records of the ranges of partition `name`, which replace the older ones, or widen them."""
+        """They replace the older ones, or widen them."""
         for column, found in ranges.items():
             record = partition_record(name, found, of_expression=self.of_expression, widens=widens)
             if record is None:
@@ -112,7 +107,7 @@ def by_partition(files: Iterable[FileStatistics]) -> Iterator[tuple[str, list[Fi
 
 
 class PartitionStatsPartition(WholePartitionRanges):
-    """Only partitioned tables have it. Statistics of whole partitions only ever grow wider, so a clean changes none."""
+    """Only partitioned tables have it. Ranges of whole partitions only grow, so a clean changes none."""
 
     name = PARTITION_STATS
     merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_data}
@@ -125,8 +120,7 @@ class PartitionStatsPartition(WholePartitionRanges):
             raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
 
     def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
-        """The ranges of the partitions written to; deletions for those that the commit emptied, but not where it
-        overtakes another one.
+        """Ranges of the partitions written to; deletions for those emptied, but not where it overtakes another commit.
 
         Raises UnsupportedError when the range of a partition is unknown: an older record would remain, and hide rows.
         """
@@ -139,7 +133,7 @@ class PartitionStatsPartition(WholePartitionRanges):
                 yield from self._emptied(name, update)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Those of all partitions; memory as by_partition."""
+        """Of all partitions; memory as by_partition."""
         for name, found in by_partition(files):
             yield from self.records(name, self.ranges(name, found))
 
@@ -152,9 +146,8 @@ class PartitionStatsPartition(WholePartitionRanges):
         return indexed_types(self.table)
 
     def _emptied(self, name: str, update: CommitUpdate) -> Iterator[Record]:
-        """A partition whose groups were replaced without new files: the range of the remaining files, if any.
-
-        Where the remaining files are unknown, the older record stays: it contains fewer files, too.
+        """A partition without new files: the range of the remaining ones. Where these are unknown, the older record
+        stays: it holds for fewer files, too.
         """
         remaining = update.remaining.get(name)
         if remaining:
@@ -176,7 +169,6 @@ class PartitionStatsPartition(WholePartitionRanges):
         }
 
     def unrecorded(self, name: str, column: str) -> UnsupportedError:
-        """Names the column."""
         return UnsupportedError(
             f"the range of the column {column!r} in the partition {name!r} is unknown", remedy=_REMEDY
         )

@@ -22,7 +22,7 @@ Data = Mapping[str, Any]
 
 
 class MergeData(Protocol):
-    """The datum that replaces two of one key when a compaction writes them, as data of the newer one's form."""
+    """The datum that replaces two of one key when a compaction writes them, in the newer one's form."""
 
     def __call__(self, key: str, older: Data, newer: Data, *, path: str) -> Data:
         """`path` is the file of `newer`. Raises CorruptFileError for data that do not merge."""
@@ -30,10 +30,8 @@ class MergeData(Protocol):
 
 
 class PartitionType:
-    """One partition of the metadata table on the write side, by default one whose records are deleted by no action, and
-    of which the newer of two records remains.
-
-    A partition type is a subclass in a module of its own, and one line of the registry.
+    """One partition of the metadata table on the write side: a subclass in a module of its own, and one line of the
+    registry. By default its records are deleted by no action, and the newer of two remains.
     """
 
     name: ClassVar[str]
@@ -48,13 +46,12 @@ class PartitionType:
     """The option that gives the number of file groups of a new partition; None: it has one."""
 
     def __init__(self, partition: str, table: IndexedTable) -> None:
-        """`partition` is the folder's name in the metadata table: `files`, `column_stats`, `expr_index_<name>` …"""
+        """`partition` is the folder's name in the metadata table."""
         self.partition = partition
         self.table = table
 
     @property
     def needs(self) -> Needs:
-        """What the partition's records are made from."""
         return Needs()
 
     def check(self) -> None:
@@ -77,22 +74,19 @@ class PartitionType:
         return ()
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterable[Record]:
-        """The records of a restore, for files of the storage that are not listed and listed ones that are gone: blocks
-        of the restored instants are rolled back in every partition. Real Hudi updates `column_stats` alone; filters and
-        expression indexes then keep the deleted files.
+        """Of a restore, for files that are not listed and listed ones that are gone: blocks of the restored instants
+        are rolled back in every partition. Real Hudi updates `column_stats` alone.
         """
         return self.of_clean(instant, changes)
 
     def of_rollback(self, changes: FileChanges) -> Iterable[Record]:
-        """The records of a rollback in version 6: `changes.written` are the log files that it appended. Blocks of the
-        failed instant are rolled back in every partition.
+        """Of a rollback in version 6: `changes.written` are the log files that it appended. Blocks of the failed
+        instant are rolled back in every partition.
         """
         return ()
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterable[Record]:
-        """The records with which the partition is initialized; `files` are those that `needs` says, `instant` is that
-        of the initialization. By default those of each file.
-        """
+        """The records with which the partition is initialized, of the files that `needs` says; by default of each."""
         return self.of_files(instant, files, self.needs.expression)
 
     def definition(self) -> IndexDefinition | None:
@@ -100,10 +94,7 @@ class PartitionType:
         return None
 
     def group_count(self, settings: Mapping[str, str]) -> int:
-        """How many file groups a new partition gets; `settings` are by Hudi's option names.
-
-        Raises ConfigError for a setting that is no positive number.
-        """
+        """Of a new partition; `settings` are by Hudi's option names. Raises ConfigError for no positive number."""
         return 1 if self.groups is None else self.groups.read(not_blank(settings))
 
     def file_ids(self, count: int) -> list[str]:
@@ -127,7 +118,7 @@ def numbered_file_ids(prefix: str, count: int) -> list[str]:
 
 
 def unknown_partition(name: str) -> UnsupportedError:
-    """The error for a metadata partition that Hudi 0.15 to 1.2 do not make, or whose records no code here makes."""
+    """For a metadata partition that Hudi 0.15 to 1.2 do not make, or whose records no code here makes."""
     return UnsupportedError(
         f"the metadata partition `{name}` holds records that this release cannot keep true",
         path=f".hoodie/metadata/{name}",

@@ -1,7 +1,6 @@
-"""The partition type `record_index`: an entry for each record key, with the data file group that holds its row
-(HoodieMetadataPayload.createRecordIndexUpdate).
-
-Only the key differs among the records of one file group and instant, so that their value is encoded once.
+"""The partition type `record_index`: an entry for each record key, with the file group that holds its row
+(HoodieMetadataPayload.createRecordIndexUpdate). Only the key differs among the records of one file group and instant,
+so that their value is encoded once.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ _KEYS = pa.schema([("key", pa.string())])
 
 
 def location_datum(partition: str, file_id: str, instant: str, zone: str) -> dict[str, Any]:
-    """The record of a row's place: file group, and the instant that brought it there, as milliseconds by the table's
-    zone of instants.
+    """A row's file group, and the instant that brought it there, as milliseconds by the table's zone of instants.
 
     A file id is stored as a UUID and a number where that gives it back to the letter, else as it is. Raises
     TimelineError for an instant that is no date.
@@ -76,15 +74,12 @@ class RecordIndexPartition(RowLevelPartition):
 
     @classmethod
     def rows_class(cls) -> type[RecordIndexRows]:
-        """See RecordIndexRows."""
         return RecordIndexRows
 
     def rows(self, counts: Counts, schema: str, zone: str) -> RecordIndexRows:
-        """Makes record keys and their places."""
         return RecordIndexRows(RecordGroups(counts), schema, zone)
 
     def definition(self) -> IndexDefinition | None:
-        """Whether it is one of each data partition; none in versions whose Hudi writes none."""
         return record_index_definition(self.table.config.features, partitioned=self.is_partitioned)
 
     @property
@@ -94,13 +89,12 @@ class RecordIndexPartition(RowLevelPartition):
         return definition is not None and definition.is_partitioned
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
-        """As RowLevelPartition; of a partitioned index those of each data partition."""
+        """Of a partitioned index those of each data partition."""
         if not self.is_partitioned:
             return super().group_counts(records)
         return {name: partitioned_group_count(self.table.settings, count) for name, count in records.items()}
 
     def row_file_ids(self, counts: Counts) -> list[str]:
-        """See RecordGroups."""
         return RecordGroups(counts).file_ids()
 
 
@@ -113,9 +107,7 @@ def record_index_definition(features: TableVersion, *, partitioned: bool = False
 
 @dataclass(frozen=True)
 class RecordIndexRows:
-    """Makes the exchange's rows of a record index. `schema` is that of the values (`_hoodie_*` columns first), `zone`
-    that of instants.
-    """
+    """Makes the exchange's rows of a record index. `schema` is that of the values, `zone` that of instants."""
 
     groups: RecordGroups
     schema: str
@@ -125,11 +117,10 @@ class RecordIndexRows:
 
     @property
     def shards(self) -> int:
-        """The index's file groups."""
         return self.groups.total
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
-        """Added and removed record keys; a key in both slices has the same place. Memory: as ChangeReader.changed."""
+        """Added and removed record keys; a key in both slices has the same place."""
         item = change.after or change.before
         if item is None:
             return
@@ -148,18 +139,18 @@ class RecordIndexRows:
             )
 
     def came(self, partition: str, file_id: str, instant: str, keys: pa.Array) -> pa.RecordBatch:
-        """Rows of record keys (string) whose place is a file group since `instant`: inserted there, or moved."""
+        """Of record keys (string) whose place is a file group since `instant`: inserted there, or moved."""
         place = (partition, file_id, instant)
         if place not in self._values:
             self._values[place] = self._encoder.value(location_datum(*place, self.zone))
         return shard_rows(keys, keys, self.groups.of(partition), self._values[place])
 
     def went(self, partition: str, keys: pa.Array) -> pa.RecordBatch:
-        """Rows of record keys (string) that a data partition no longer has."""
+        """Of record keys (string) that a data partition no longer has."""
         return shard_rows(keys, keys, self.groups.of(partition), GONE)
 
     def conflict(self, key: bytes) -> HudiError:
-        """The error where a key comes with two places."""
+        """Where a key comes with two places."""
         return UnsupportedError(
             f"the record key {key.decode('utf-8', 'replace')!r} is in two file groups, and a record index holds one "
             "place for a key",

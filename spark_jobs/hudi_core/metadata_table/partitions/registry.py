@@ -1,6 +1,4 @@
-"""The registry of partition types (MetadataPartitionType): one line makes a type known to commits, cleans, rollbacks,
-restores, initialization and compaction.
-"""
+"""The registry of partition types (MetadataPartitionType): one line makes a type known everywhere."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _PREFIX_END: Final = "_"
 
 
 def registered(name: str) -> type[PartitionType] | None:
-    """The partition type of a metadata partition, None for an unknown one."""
+    """None for an unknown partition."""
     for item in PARTITION_TYPES:
         if name == item.name:
             return None if name.endswith(_PREFIX_END) else item
@@ -54,7 +52,7 @@ def _maintained(name: str) -> type[PartitionType]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raises UnsupportedError, saying which metadata partitions can be made, for a name that none of them has."""
+    """Raises UnsupportedError, saying which metadata partitions can be made, for a name of none."""
     unknown = next((name for name in names if registered(name) is None), None)
     if unknown is not None:
         known = (item.name + ("<name>" if item.name.endswith(_PREFIX_END) else "") for item in PARTITION_TYPES)
@@ -64,16 +62,14 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def initialization_order(name: str) -> tuple[int, str]:
-    """The sort key by which partitions are initialized: in the order of the registry, unknown ones last."""
+    """A sort key: in the order of the registry, unknown ones last."""
     found = registered(name)
     return (len(PARTITION_TYPES) if found is None else PARTITION_TYPES.index(found), name)
 
 
 def known_partition(name: str, table: IndexedTable) -> PartitionType:
-    """The partition type that maintains metadata partition `name` of a table in cleans, rollbacks and restores.
-
-    Raises UnsupportedError for a partition without one: the caller refuses the action, or delists the partition on the
-    user's request, and never leaves it stale.
+    """The type that maintains a partition of a table in cleans, rollbacks and restores. Raises UnsupportedError without
+    one: the caller refuses the action, or delists the partition, and never leaves it stale.
     """
     made = _maintained(name)(name, table)
     made.check()
@@ -81,8 +77,8 @@ def known_partition(name: str, table: IndexedTable) -> PartitionType:
 
 
 def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
-    """As known_partition, for commits and initializations from statistics of files: also raises UnsupportedError where
-    the records of this table's files are not exact, and for a row-level index.
+    """As known_partition, for commits and initializations from statistics of files: UnsupportedError also where the
+    records of this table's files are not exact, and for a row-level index.
     """
     made = _maintained(name)(name, table)
     made.check_commit()
@@ -90,12 +86,12 @@ def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
 
 
 def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, PartitionType]:
-    """Those of the listed metadata partitions, by name, sorted; errors as partition_type_of."""
+    """By name, sorted; errors as partition_type_of."""
     return {name: partition_type_of(name, table) for name in sorted(names)}
 
 
 def row_level_class(name: str) -> type[RowLevelPartition]:
-    """The row-level index of a name. Raises UnsupportedError for another partition."""
+    """Raises UnsupportedError for a partition that is no row-level index."""
     found = _maintained(name)
     if not issubclass(found, RowLevelPartition):
         raise unknown_partition(name)
@@ -103,7 +99,6 @@ def row_level_class(name: str) -> type[RowLevelPartition]:
 
 
 def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
-    """As row_level_class, of a table."""
     return row_level_class(name)(name, table)
 
 
@@ -124,10 +119,9 @@ def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType
 def clean_updates(
     instant: str, changes: FileChanges, names: Collection[str], table: IndexedTable
 ) -> dict[str, Iterable[Record]]:
-    """The records of clean `instant` by metadata partition, of `files` and of those of `names` that a clean changes
-    (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCleanMetadata)).
-
-    `changes.deleted` are the files of its plan. Errors as known_partition.
+    """The records of a clean by metadata partition, of those of `names` that it changes
+    (HoodieTableMetadataUtil.convertMetadataToRecords(HoodieCleanMetadata)); `changes.deleted` are the files of its
+    plan. Errors as known_partition.
     """
     found = [known_partition(name, table) for name in _files_last(names)]
     return {item.partition: item.of_clean(instant, changes) for item in found if item.updated_by_clean}
@@ -136,17 +130,13 @@ def clean_updates(
 def restore_updates(
     instant: str, changes: FileChanges, names: Collection[str], table: IndexedTable
 ) -> dict[str, Iterable[Record]]:
-    """The records behind a restore; other partitions than `files` change with deleted files only. Errors as
-    known_partition.
-    """
+    """The records behind a restore; other partitions than `files` change with deleted files only."""
     found = [known_partition(name, table) for name in _files_last(names if changes.deleted else ())]
     return {item.partition: item.of_restore(instant, changes) for item in found if item.updated_by_clean}
 
 
 def rollback_updates(changes: FileChanges, names: Collection[str], table: IndexedTable) -> dict[str, Iterable[Record]]:
-    """The records of a rollback in version 6, beyond the commands against the failed instant's blocks, which every
-    partition gets, known or not.
-    """
+    """The records of a rollback in version 6, beyond the commands against blocks, which every partition gets."""
     found = [item(name, table) for name in _files_last(names) if (item := registered(name)) is not None]
     return {item.partition: item.of_rollback(changes) for item in found}
 
@@ -157,9 +147,8 @@ def _files_last(names: Collection[str]) -> list[str]:
 
 def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
     """The record that a compaction writes for two of one key, in the newer one's form
-    (HoodieMetadataPayload.preCombine); `path` is the file of `newer`.
-
-    Raises CorruptFileError when they are of different types.
+    (HoodieMetadataPayload.preCombine); `path` is the file of `newer`. Raises CorruptFileError when they are of
+    different types.
     """
     record_type = newer.get("type")
     if older.get("type") != record_type:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 LOG_BYTES = 32 << 20
-"""Bytes of compressed records and deleted keys after which the next log file starts. A copy holds one file in memory.
-"""
+"""Bytes of compressed records and deleted keys in a log file; a copy holds one file in memory."""
 _GONE: Final = pa.scalar(GONE, pa.binary())
 Conflict = Callable[[bytes], HudiError]
 
@@ -58,7 +57,7 @@ class RowsOfIndex:
 
     @property
     def rows(self) -> IndexRows:
-        """The inverse of `of`. Raises UnsupportedError for a partition that is no row-level index."""
+        """Raises UnsupportedError for a partition that is no row-level index."""
         return _rows(self.partition, self.text)
 
 
@@ -70,7 +69,7 @@ def _rows(partition: str, text: str) -> IndexRows:
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
     """The change of one data file group. `reader` is the ReaderSpec of a snapshot query as text, without columns or
-    filters of its own. `others`: rows of a replaced file group do not count where their keys are elsewhere.
+    filters. `others`: rows of a replaced file group do not count where their keys are elsewhere.
     """
 
     uri: str
@@ -82,9 +81,7 @@ class IndexUnit:
 
 
 def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit. Raises FormatError for names that leave the table, and what reading files
-    raises (filegroup.read.slice_reader).
-    """
+    """engine.protocol.Produce of a unit. Raises FormatError for names that leave the table, and as slice_reader."""
     storage, spec, change = open_data_storage(unit.uri, unit.storage_options), _spec(unit.reader), unit.change
     for item in (change.before, change.after):
         if item is not None:
@@ -101,8 +98,8 @@ def _spec(text: str) -> ReaderSpec:
 def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | None) -> Iterator[pa.RecordBatch]:
     """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion.
 
-    Raises what `conflict` makes of a key that comes with two records; None: the first that came counts. Memory: a
-    batch, and the rows of one key.
+    Raises what `conflict` makes of a key with two records; None: the first that came counts. Memory: a batch, and the
+    rows of one key.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -157,9 +154,8 @@ class LogContent:
 
 
 def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The cells (key, value) of a shard's base file, sorted, each key once.
-
-    Raises the index's error for a key with two values, and ExecutionError for a deletion: an initialization has none.
+    """The cells (key, value) of a shard's base file, sorted, each key once. Raises the index's error for a key with two
+    values, and ExecutionError for a deletion: an initialization has none.
     """
     for batch in distinct_rows(batches, conflict=rows.conflict):
         if is_gone(batch).true_count:
@@ -176,11 +172,10 @@ def log_contents(
     conflict: Conflict | None,
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
-    """A shard's log files under `instant`: each an HFile block of records and a DELETE block of deleted keys
-    (HoodieDeleteBlock), each if not empty.
+    """A shard's log files: each an HFile block of records and a DELETE block of deleted keys (HoodieDeleteBlock), if
+    not empty.
 
-    None without records. `schema` is that of the values; `conflict` as distinct_rows. Memory: some three times
-    `limit`, and a batch.
+    `schema` is that of the values; `conflict` as distinct_rows. Memory: some three times `limit`, and a batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
     filling = _Filling(partition, headers)
@@ -194,8 +189,6 @@ def log_contents(
 
 
 class _Filling:
-    """The log file that is being filled."""
-
     def __init__(self, partition: str, headers: Mapping[HeaderKey, str]) -> None:
         self._partition = partition
         self._headers = headers

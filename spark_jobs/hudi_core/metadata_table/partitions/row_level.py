@@ -1,6 +1,5 @@
 """Row-level indexes (`record_index`, `secondary_index_*`): what their partition types add to protocol.PartitionType,
-and their file groups: how many, their names, and which of them hold the keys of a data partition
-(HoodieTableMetadataUtil). codec.hashing chooses among those by the key.
+and their file groups, among which codec.hashing chooses by the key (HoodieTableMetadataUtil).
 
 Their records come from rows: record keys and pairs are read from data files on executors and brought to the index's
 file groups by an exchange, whose unit is the change of one data file group. Keys come by the million, so these records
@@ -46,7 +45,7 @@ from hudi_core.view.file_group import FileSlice
 KeptRows = Callable[[pa.Array, pa.RecordBatch], tuple[pa.Array, pa.RecordBatch]]
 """Of record keys (string) and the rows beside them those that count."""
 Counts = Mapping[str | None, int]
-"""File groups: all of them under None, or those of each data partition (RecordIndex.parts)."""
+"""File groups: all of them under None, or those of each data partition."""
 
 
 PREFIX: Final = "record-index-"
@@ -57,19 +56,14 @@ _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")
 
 
 def global_group_count(settings: Mapping[str, str], records: int) -> int:
-    """The file groups of a global record index, or of a secondary index, initialized with `records` records.
-
-    Raises ConfigError for a setting that is no positive number.
+    """Of a global record index, or of a secondary index, initialized with `records` records. Raises ConfigError for a
+    setting that is no positive number.
     """
     return _estimate(settings, records, RECORD_INDEX_MINIMUM, RECORD_INDEX_MAXIMUM)
 
 
 def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
-    """The file groups of one data partition with `records` records, in a record index that is partitioned; errors as
-    global_group_count.
-
-    A data partition that comes later gets the least number: that for no records.
-    """
+    """Of one data partition in a partitioned record index; one that comes later gets that for no records."""
     return _estimate(settings, records, PARTITIONED_RECORD_INDEX_MINIMUM, PARTITIONED_RECORD_INDEX_MAXIMUM)
 
 
@@ -86,20 +80,17 @@ def _estimate(settings: Mapping[str, str], records: int, minimum: ConfigKey[int]
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The file groups of a record index, which are numbered through: `counts` are those of each data partition; of a
-    global index those of None.
-    """
+    """The file groups of a record index, numbered through: of each data partition; of a global index under None."""
 
     counts: Mapping[str | None, int]
 
     @property
     def total(self) -> int:
-        """The number of file groups."""
         return sum(self.counts.values())
 
     def of(self, partition: str) -> tuple[int, int]:
-        """The first file group that the keys of a data partition go to, and how many there are. Raises ConfigError for
-        an unknown partition.
+        """The first file group that the keys of a data partition go to, and how many. ConfigError for an unknown
+        one.
         """
         if None in self.counts:
             return 0, self.counts[None]
@@ -113,7 +104,7 @@ class RecordGroups:
         return first, self.counts[partition]
 
     def file_ids(self) -> list[str]:
-        """Their ids by number. A data partition's name is in the ids of its file groups."""
+        """By number. A data partition's name is in the ids of its file groups."""
         if None in self.counts:
             return numbered_file_ids(PREFIX, self.counts[None])
         names = sorted(name for name in self.counts if name is not None)
@@ -132,7 +123,6 @@ def escape_file_name(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class SliceChange:
     """A file group's slice before and after a commit: `before` None is a new group, `after` None one that was replaced.
-
     `instant` is the commit's; None, when an index is initialized, is the slice's base instant, as in real Hudi.
     """
 
@@ -147,9 +137,7 @@ class ChangeReader:
     """
 
     def __init__(self, storage: Storage, spec: ReaderSpec, instant: str | None, going: KeptRows | None = None) -> None:
-        """`spec` is that of a snapshot query over the current timeline; `instant` the change's. `going` are, of the
-        rows of a slice before it, those that count; None: all.
-        """
+        """`spec` is that of a snapshot query over the current timeline; `going` says which rows before it count."""
         self._config = spec.config
         self._going = going
         if instant is None:
@@ -180,8 +168,8 @@ class ChangeReader:
     ) -> Iterator[tuple[bool, pa.RecordBatch]]:
         """The entries that a change added (True) and removed (False).
 
-        `entries` reads those of a slice, of `schema`, whose first column (string) distinguishes them. Memory: a
-        batch; of a file group with slices before and after, the entries of both.
+        `entries` reads those of a slice, of `schema`, whose first column (string) distinguishes them. Memory: a batch;
+        of a file group with slices before and after, the entries of both.
         """
         before, after = change.before, change.after
         if before is None or after is None:
@@ -201,9 +189,7 @@ class IndexRows(Protocol):
     """What makes the rows of one such index: RecordIndexRows, SecondaryIndexRows."""
 
     @property
-    def partition(self) -> str:
-        """The metadata partition."""
-        ...
+    def partition(self) -> str: ...
 
     @property
     def shards(self) -> int:
@@ -220,7 +206,7 @@ class IndexRows(Protocol):
 
 
 class RowLevelPartition(PartitionType):
-    """A row-level index. A clean moves no row, so it changes none."""
+    """A clean moves no row, so it changes none."""
 
     def check_commit(self) -> None:
         """Always refuses: no records follow from statistics of files (row_updates)."""
@@ -233,29 +219,24 @@ class RowLevelPartition(PartitionType):
 
     @abstractmethod
     def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:
-        """What makes the rows of the index; `schema` is that of the stored records (record.block_schema), `zone` that
-        of instants.
+        """`schema` is that of the stored records (record.block_schema), `zone` that of instants.
 
         Raises UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index
         without a definition.
         """
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
-        """How many file groups a new index gets, for the number of rows in each data partition; errors as
-        global_group_count.
-        """
+        """Of a new index, for the number of rows in each data partition; errors as global_group_count."""
         return {None: global_group_count(self.table.settings, sum(records.values()))}
 
     def row_file_ids(self, counts: Counts) -> list[str]:
-        """The ids of the file groups, in the order of an exchange's shards."""
+        """In the order of an exchange's shards."""
         return self.file_ids(counts[None])
 
 
 def shard_rows(keys: pa.Array, hashed: pa.Array, groups: tuple[int, int], value: bytes) -> pa.RecordBatch:
     """The exchange's rows of `keys` (string), all with one value; `hashed` are the parts of the keys that choose among
-    `groups`, the number of the first file group and how many there are.
-
-    Raises UnsupportedError for a key that no HFile holds.
+    `groups`: the first file group and how many there are. Raises UnsupportedError for a key that no HFile holds.
     """
     longest = pc.max(pc.binary_length(keys)).as_py() or 0
     if longest > MAX_ROW:

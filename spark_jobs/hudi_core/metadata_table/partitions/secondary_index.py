@@ -2,8 +2,7 @@
 SecondaryIndexKeyUtils).
 
 A record is a pair of value and record key. For a row that gets another value the new pair is added and the old one
-removed, in real Hudi by an entry of a DELETE block, like a deleted record key (the record with `isDeleted` is never
-stored: HoodieMetadataPayload.getInsertValue).
+removed, as in real Hudi by an entry of a DELETE block (HoodieMetadataPayload.getInsertValue).
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _PAIRS: Final = pa.schema([("key", pa.string()), ("hashed", pa.string())])
 def value_texts(column: pa.Array, name: str) -> pa.Array:
     """A column's values as text, as every Hudi release prints them: text and whole numbers.
 
-    Raises UnsupportedError for other types: Hudi 1.0 prints a date as 2026-01-02 and 1.2 as days, a timestamp in the
-    unit that its engine holds it in, and the digits of a floating-point number depend on the JVM (JDK-4511638).
+    Raises UnsupportedError for other types: Hudi 1.0 prints a date as 2026-01-02 and 1.2 as days, a timestamp in its
+    engine's unit, and the digits of a floating-point number depend on the JVM (JDK-4511638).
     """
     if pa.types.is_string(column.type):
         return column
@@ -51,17 +50,13 @@ def value_texts(column: pa.Array, name: str) -> pa.Array:
 
 
 class SecondaryIndexPartition(RowLevelPartition):
-    """An index on one column, by its definition."""
-
     name = SECONDARY_PREFIX
 
     @classmethod
     def rows_class(cls) -> type[SecondaryIndexRows]:
-        """See SecondaryIndexRows."""
         return SecondaryIndexRows
 
     def rows(self, counts: Counts, schema: str, zone: str) -> SecondaryIndexRows:
-        """Makes pairs of value and record key."""
         definition = self.table.definitions.get(self.partition)
         if definition is None or len(definition.source_fields) != 1:
             raise CorruptFileError(
@@ -86,12 +81,9 @@ class SecondaryIndexPartition(RowLevelPartition):
 
 @dataclass(frozen=True)
 class SecondaryIndexRows:
-    """Makes the exchange's rows of a secondary index of `groups` file groups. `schema` is that of the values.
-
-    `by_value`: the file group is chosen by the value alone (index version 2), else by the whole key.
-
-    Rows without a value are in the index, as Hudi 1.1 and later have it in every table version. Hudi 1.0 omits them,
-    and never looks them up.
+    """Makes the exchange's rows of a secondary index. `by_value`: the file group is chosen by the value alone (index
+    version 2), else by the whole key. Rows without a value are in it, as Hudi 1.1 and later have it in every table
+    version; Hudi 1.0 omits them, and never looks them up.
     """
 
     partition: str
@@ -102,7 +94,6 @@ class SecondaryIndexRows:
 
     @property
     def shards(self) -> int:
-        """The index's file groups."""
         return self.groups
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
@@ -122,7 +113,6 @@ class SecondaryIndexRows:
         return pa.record_batch([secondary_keys(starts, record_keys), starts], schema=_PAIRS)
 
     def conflict(self, key: bytes) -> HudiError:
-        """There is but one record of a pair."""
         return ExecutionError(
             f"the pair {key.decode('utf-8', 'replace')!r} of the index {self.partition} came with two records"
         )

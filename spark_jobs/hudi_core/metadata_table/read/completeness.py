@@ -75,8 +75,8 @@ class Completeness:
 
         Of a secondary index those that a commit put rows into without a record in the index, and those that a
         clustering made of such; of the record index those in which deleted keys may have been written again, or their
-        rows may have stayed. None where the commits are not on the active timeline that came after the index was last
-        known to be whole.
+        rows may have stayed. None where the active timeline does not reach back to when the index was last known to be
+        whole.
         """
         if index == RECORD_INDEX:
             return self._record_index_groups()
@@ -105,9 +105,7 @@ class Completeness:
 
     @cached_property
     def uncommitted(self) -> frozenset[str]:
-        """The commits that are pending on the data timeline and whose records a compaction of the metadata table has
-        merged: they can no longer be distinguished from the others.
-        """
+        """The commits pending on the data timeline whose records a compaction of the metadata table has merged."""
         timeline, pending = self._snapshot.timeline.completed(), self._data.pending_changes().requested_times
         merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
         merged = timeline.of_actions(Action.DELTA_COMMIT).filter(lambda item: item.completed_at < merged_until)
@@ -115,16 +113,12 @@ class Completeness:
 
     @cached_property
     def has_overtaken_ranges(self) -> bool:
-        """Whether `partition_stats` may lack rows of concurrent writes: overtaken_ranges.has_overtaken_ranges since it
-        was last known to be whole.
-        """
+        """Whether `partition_stats` may lack rows of concurrent writes since it was last known to be whole."""
         return has_overtaken_ranges(self._snapshot, self._whole_until(PARTITION_STATS) or "")
 
     @cached_property
     def has_true_locations(self) -> bool:
-        """Whether the file groups in the record index are those of the keys that it has: not behind a restore, nor with
-        keys of uncommitted rows.
-        """
+        """Whether the record index has its keys' file groups: not behind a restore, nor with uncommitted rows."""
         if self.uncommitted:
             return False
         # Unlike commits, restores stay on the active timeline.
@@ -168,7 +162,7 @@ class Completeness:
 
     @cached_property
     def _rows_may_stay(self) -> bool:
-        """Whether a deletion loses against a row with a greater ordering value; so where the rule is not known here."""
+        """Whether a deletion loses against a row with a greater ordering value; so where the rule is not known."""
         try:
             policy = MergePolicy.for_table(self._snapshot.config)
         except (ConfigError, UnsupportedError):
@@ -176,7 +170,7 @@ class Completeness:
         return policy.is_ordered and bool(policy.ordering_fields)
 
     def _whole_until(self, index: str) -> str | None:
-        """The last commit up to which the index is known to be whole: by our mark, or by the build of the index."""
+        """The last commit up to which the index is known to be whole: by our mark, or by its build."""
         snapshot = self._snapshot
         found = [marked_until(snapshot.config, index, snapshot.files(index))]
         built = snapshot.built_at(index)
@@ -195,10 +189,10 @@ class Completeness:
 def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool) -> list[Instant]:
     """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows.
 
-    A writer on table version 6 leaves them, silently: one that has an index to begin while an operation is pending
-    initializes nothing, and then records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded,
-    of 0.15.0 and 1.2.0). Writes from before the first deltacommit of the active metadata timeline are not looked at:
-    they are archived there, or in the table from its beginning. `by_completion`: from version 8 on that order counts.
+    A writer on table version 6 leaves them: one that has an index to begin while an operation is pending initializes
+    nothing, and records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0 and
+    1.2.0). Writes from before the first deltacommit of the active metadata timeline are not looked at: they are
+    archived there, or in the table from its beginning. `by_completion`: from version 8 on that order counts.
     """
     recorded = (
         metadata.completed().of_actions(Action.DELTA_COMMIT).filter(lambda item: not is_solo(item.requested_time))
@@ -217,9 +211,8 @@ def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool
 
 
 def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
-    """The listed indexes whose ranges of whole partitions may lack values of these: `partition_stats` and expression
-    indexes of a merge-on-read table, unless their definition says that 1.1 or later made them. `partition_stats` shares
-    one version with `column_stats`.
+    """The listed indexes whose ranges of whole partitions may lack values: `partition_stats` and expression indexes of
+    a merge-on-read table, unless their definition says that 1.1 or later made them.
 
     The timeline does not tell in which partitions: a plan that was pending may have been removed since.
     """
@@ -238,9 +231,7 @@ def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
 
 
 def _with_new_rows(metadata: CommitMetadata) -> Iterator[WriteStat]:
-    """The write stats of files that may hold rows of new keys. Updates that leave the indexed column alone have no
-    record in the index either.
-    """
+    """Of files that may hold rows of new keys: updates that leave the indexed column alone have no record either."""
     for stat in metadata.write_stats():
         if stat.num_writes and (stat.num_inserts or not stat.num_update_writes):
             yield stat
@@ -263,10 +254,9 @@ def has_overtaken_ranges(snapshot: MetadataTableSnapshot, since: str) -> bool:
     completed later, so that readers by that range skip rows of the write (docs/decisions/0018).
 
     Hudi recomputes the range of a partition from the files that a commit finds when it completes. Log files of the
-    metadata table merge by the instants in their names, that is by request. False in layout 1, where they merge in the
-    order in which they were written. True where the archive cannot be read. Cost: the times of the instants in the
-    archive after `since`; the metadata of those commits alone that completed behind a later one, and where these are no
-    rewrites, which bring no new values, of the later ones. Memory: some 300 bytes for each instant.
+    metadata table merge by the instants in their names, that is by request; in layout 1, where the answer is no, as
+    they were written. True where the archive cannot be read. Cost: the times of the archived instants after `since`,
+    and the metadata of the commits that completed behind a later one; where these bring new values, of the later ones.
     """
     config, data = snapshot.config, snapshot.data_timeline
     if not config.features.log_name_has_delta_commit:

@@ -39,7 +39,7 @@ FOLDER = f"{ROOT}/{FILES_PARTITION}"
 
 @dataclass(frozen=True, slots=True)
 class MergedSlice:
-    """The newest committed base file of a file group, if there is one, and the log files on top of it in scan order."""
+    """The newest committed base file of a file group, if any, and the log files on top of it in scan order."""
 
     file_id: str
     base_file: FileInfo | None
@@ -47,7 +47,7 @@ class MergedSlice:
 
     @property
     def base_instant(self) -> str:
-        """The instant of the base file; empty without one."""
+        """Empty without a base file."""
         return "" if self.base_file is None else parse_base_file(self.base_file.name).instant
 
 
@@ -55,10 +55,9 @@ def merged_slices(folder: str, files: Iterable[FileInfo], timeline: Timeline, la
     """The slices of a partition's file groups, sorted by file id: a key's hash gives the position in this list
     (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex).
 
-    `files` is the listing of the partition's `folder`; `timeline` is the metadata timeline, `layout` its layout. A
-    pending compaction has started a slice without a base file; it and the one before are read as one
-    (getPartitionLatestMergedFileSlices). An initialized file group has a slice even while it holds no record. Whether a
-    log block counts is not judged here.
+    `files` is the listing of `folder`, `timeline` the metadata timeline. A slice that a pending compaction has started,
+    and the one before, are read as one (getPartitionLatestMergedFileSlices). Whether a log block counts is not judged
+    here.
     """
     return [_merged(group) for group in file_groups(folder, files, timeline, layout)]
 
@@ -70,7 +69,7 @@ def file_groups(
     layout: int,
     compactions: Iterable[tuple[FileGroupId, str]] = (),
 ) -> list[FileGroup]:
-    """The file groups with all their slices, `compactions` as build_file_groups; else as merged_slices."""
+    """With all their slices, `compactions` as build_file_groups; else as merged_slices."""
     # An instant that the active timeline no longer holds has no completion here: its logs belong to the newest slice,
     # and the scan ignores their blocks, since archived instants are not valid
     # (HoodieTableMetadataUtil.getValidInstantTimestamps).
@@ -95,9 +94,7 @@ def _info(file: DataFile) -> FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class LatestSlice:
-    """The slice that new log files join. `logs` are those of the merged latest slice, in scan order: from the newest
-    base file on.
-    """
+    """The slice that new log files join. `logs` are those from the newest base file on, in scan order."""
 
     file_id: str
     base_instant: str
@@ -106,11 +103,7 @@ class LatestSlice:
     partition: str
 
     def next_log(self, token: WriteToken, instant: str | None = None) -> LogFileName:
-        """The name of the next log file (HoodieLogFormat.WriterBuilder): one version above every log file of this base
-        instant.
-
-        In layout 2 `instant` is the one that writes it; it takes the base instant's place.
-        """
+        """One version above all of the base instant, or of `instant`, the one that writes it (HoodieLogFormat)."""
         owner = self.base_instant if instant is None else instant
         names = (parse_log_file(info.name) for info in self.logs)
         versions = [name.version for name in names if name.instant == owner]
@@ -125,10 +118,9 @@ def latest_slices(
     layout: int,
     pending: Mapping[FileGroupId, str] | None = None,
 ) -> list[LatestSlice]:
-    """The latest slices of all file groups of a partition, in the order of merged_slices.
+    """Of all file groups of a partition, in the order of merged_slices; `pending` of pending_bases, for layout 1.
 
-    `pending` is the result of pending_bases; only layout 1 needs it. Raises StorageNotFoundError when the partition
-    holds no file group.
+    Raises StorageNotFoundError when the partition holds no file group.
     """
     folder = f"{ROOT}/{partition}"
     files = storage.list_files(folder)
@@ -153,9 +145,7 @@ def latest_slices(
 
 
 def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, str]:
-    """By file group, the pending compaction of the metadata table that merges it: in layout 1 its next logs go on top
-    of that.
-    """
+    """By file group, the pending compaction that merges it: in layout 1 its next logs go on top of that."""
     plans = active.read_plans(timeline)
     return {
         FileGroupId(item.partition, item.file_id): instant
@@ -165,9 +155,7 @@ def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupI
 
 
 def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
-    """The first slice of a group while its partition is built, which is not visible yet, with the logs that commits
-    added to it.
-    """
+    """The first slice of a group while its partition is built, with the logs that commits added to it."""
     named = [(info, name) for info, name in data_files(files) if name.file_id == item.file_id]
     logs = [(name.scan_order, info) for info, name in named if isinstance(name, LogFileName)]
     ordered = tuple(info for _, info in sorted(logs, key=lambda log: log[0]))
@@ -176,17 +164,14 @@ def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
 
 @dataclass(frozen=True, slots=True)
 class BlocksOf:
-    """What a scan finds of one instant: log files with blocks that count, and the (file, instant) of rollback commands
-    against it.
-    """
+    """Of one instant: log files with blocks that count, and the (file, instant) of commands against it."""
 
     live: tuple[FileInfo, ...] = ()
     commands: tuple[tuple[FileInfo, str], ...] = ()
 
 
 def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> BlocksOf:
-    """The blocks of `instant` that no later rollback command in the scan cancels
-    (AbstractHoodieLogRecordReader.scanInternalV1).
+    """The blocks of `instant` that no later rollback command cancels (AbstractHoodieLogRecordReader.scanInternalV1).
 
     A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
     attempt may only publish when no block of its instant is live. Raises CorruptFileError for a damaged log file.
@@ -195,7 +180,7 @@ def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> Block
 
 
 def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, BlocksOf]:
-    """As blocks_of, for every instant that wrote a block or was the target of a command; each log file is read once."""
+    """For every instant that wrote a block or was the target of a command; each log file is read once."""
     live: dict[str, dict[str, FileInfo]] = {}
     commands: dict[str, list[tuple[FileInfo, str]]] = {}
     for info in logs:
@@ -219,7 +204,7 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
 
 
 def metadata_path(name: LogFileName, partition: str) -> str:
-    """The path of a log file of a partition, relative to the data table's base path."""
+    """Of a log file of a partition, relative to the data table's base path."""
     return join(f"{ROOT}/{partition}", str(name))
 
 
@@ -232,9 +217,6 @@ def data_files(files: Iterable[FileInfo]) -> Iterator[tuple[FileInfo, BaseFileNa
 
 
 def partition_folders(storage: Storage) -> list[str]:
-    """The names of the metadata table's partitions that have a folder, listed in hoodie.properties or not, sorted.
-
-    An index that is being built has one, and so has what a crash left of an index that was dropped.
-    """
+    """The partitions that have a folder, sorted: also indexes that are being built, and what a crash left of one."""
     names = (folder.rpartition("/")[2] for folder in storage.list_folders(ROOT))
     return sorted(name for name in names if name != ".hoodie")

@@ -1,5 +1,4 @@
-"""Records of one metadata-table file group: base HFile and log blocks looked up by key, by key prefix, or whole, and
-merged.
+"""Records of one metadata-table file group: base HFile and log blocks looked up by key, by key prefix, or whole.
 
 A lookup reads of each HFile the trailer, the index and the blocks that hold the keys. Sources are read oldest first;
 per key, a newer record is merged with the older ones, and a delete drops them.
@@ -11,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.log_blocks import BlockFilter, LiveBlock, live_blocks
 from hudi_core.metadata_table.read.whole_files import DAMAGED
-from hudi_core.metadata_table.record import MetadataCodec, stored_schema
+from hudi_core.metadata_table.record import MetadataCodec, RecordRules, stored_schema
 from hudi_core.model.size_limits import Limit, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
@@ -34,33 +33,9 @@ _KEPT_OF_BASE = 128 << 10
 Cells = Iterable[tuple[bytes, bytes]]
 
 
-class RecordRules(Protocol[T]):
-    """The record of one partition type, and the merge of two records of one key (HoodieMetadataPayload,
-    MetadataPartitionType).
-
-    Optional: `decode_cell(schema, key, value)`, the record of a cell whose value `schema` encodes, where that is faster
-    than `decode`; None where `decode` has to read it, or to refuse it.
-    """
-
-    @property
-    def keyless(self) -> bool:
-        """Whether equal data make equal records, whatever their keys: then each distinct datum is decoded once."""
-        ...
-
-    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
-        """The record of an Avro datum; raises CorruptFileError naming `path` when it has another type."""
-        ...
-
-    def merge(self, older: T, newer: T, *, path: str) -> T:
-        """The merged record; `path` is the file of `newer`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The HFile of a base file or of a log block, whose values are encoded by `schema`. Keys of a base file are
-    unique.
-    """
+    """The HFile of a base file, whose keys are unique, or of a log block; `schema` encodes its values."""
 
     hfile: HFileReader
     codec: MetadataCodec
@@ -71,8 +46,6 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """The keys of a delete block."""
-
     keys: frozenset[bytes]
     path: str
 
@@ -82,11 +55,7 @@ Source = Records | Deletes
 
 @dataclass(frozen=True, slots=True)
 class Split(Generic[T]):
-    """A query's result: `merged` are the records that log files hold, `cells` those of the base file alone, as `base`
-    encodes them.
-
-    `base` is None, and there are no cells, where the file group has no base file.
-    """
+    """`merged` are the records that log files hold, `cells` those of the base file alone, as `base` encodes them."""
 
     merged: dict[bytes, T]
     base: Records | None
@@ -104,8 +73,7 @@ def of_keys(keys: Sequence[bytes]) -> Query:
     """The existing `keys`, which must be sorted and distinct."""
     requested = frozenset(keys)
     return Query(
-        lambda records: records.hfile.lookup_many(keys, unique=records.unique),
-        lambda deletes: deletes.keys & requested,
+        lambda records: records.hfile.lookup_many(keys, unique=records.unique), lambda deletes: deletes.keys & requested
     )
 
 
@@ -135,14 +103,11 @@ class GroupReader(Generic[T]):
 
     @property
     def file_id(self) -> str:
-        """The file group's id."""
         return self._slice.file_id
 
     @property
     def kept_bytes(self) -> int:
-        """About how many compressed bytes stay in memory once the group is loaded: its logs, and one block of its base
-        file.
-        """
+        """About how many compressed bytes stay in memory once loaded: its logs, and one block of its base file."""
         base = 0 if self._slice.base_file is None else min(self._slice.base_file.size, _KEPT_OF_BASE)
         return base + sum(info.size for info in self._slice.logs)
 
@@ -151,7 +116,6 @@ class GroupReader(Generic[T]):
         self._loaded = None
 
     def all(self) -> dict[bytes, T]:
-        """Every record."""
         return self.records(_EVERYTHING)
 
     def split(self, query: Query) -> Split[T]:
@@ -170,7 +134,6 @@ class GroupReader(Generic[T]):
             return Split(merged, first, _without(query.cells(first), in_logs))
 
     def records(self, query: Query) -> dict[bytes, T]:
-        """The merged records of what a query selects."""
         merged: dict[bytes, T] = {}
         rules = self._rules
         with rebuild_as_remedy():
@@ -190,18 +153,17 @@ class GroupReader(Generic[T]):
         return merged
 
     def _decoder(self, source: Records) -> Callable[[bytes, bytes], T]:
-        """Decodes cells of a source. A record index has few distinct data: one per file group and commit."""
+        """A record index has few distinct data: one per file group and commit."""
         rules = self._rules
 
         def decode(key: bytes, value: bytes) -> T:
             name, datum = source.codec.decode(key, value)
             return rules.decode(name, datum, path=source.path)
 
-        fast: Callable[[str, bytes, bytes], T | None] | None = getattr(rules, "decode_cell", None)
-        if fast is not None:
+        if rules.by_cell:
 
             def by_cell(key: bytes, value: bytes) -> T:
-                record = fast(source.schema, key, value)
+                record = rules.decode_cell(source.schema, key, value)
                 return decode(key, value) if record is None else record
 
             return by_cell
@@ -232,7 +194,7 @@ def _without(cells: Cells, keys: Collection[bytes]) -> Iterator[tuple[bytes, byt
 
 @contextmanager
 def rebuild_as_remedy() -> Iterator[None]:
-    """A damaged file of the metadata table: other than of the data table, no instant has to be rolled back."""
+    """Of a damaged file of the metadata table: other than of the data table, no instant has to be rolled back."""
     try:
         yield
     except CorruptFileError as error:
@@ -240,11 +202,7 @@ def rebuild_as_remedy() -> Iterator[None]:
 
 
 def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
-    """What holds a slice's records, oldest first: its base file, and the blocks of its log files that count, in the
-    order in which they merge.
-
-    Headers are read, and log files up to 1 MiB as a whole. Raises CorruptFileError as live_blocks.
-    """
+    """What holds a slice's records, oldest first, with headers read; raises CorruptFileError as live_blocks."""
     return [*_base(storage, merged.base_file), *_logs(live_blocks(storage, merged.logs, blocks), storage.limits)]
 
 
@@ -290,7 +248,6 @@ def _logs(blocks: Iterable[LiveBlock], limits: SizeLimits) -> Iterator[Source]:
 
 
 def _deleted_keys(live: LiveBlock, path: str) -> frozenset[bytes]:
-    """The keys of a delete block. A new file group starts with an empty one."""
     keys = delete_columns(live.content(), path=path).column("key")
     if keys.null_count:
         raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)

@@ -24,15 +24,14 @@ from hudi_core.timeline.timeline import Timeline
 _TYPES: Final = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 _REMEDY = "read the table without its metadata table; drop it and let Hudi's writer rebuild it"
 _WHOLE_FILE = 1 << 20
-"""Log files up to this many bytes are read with one request: the metadata table's are some ten kilobytes."""
+"""Bytes up to which a log file is read with one request: the metadata table's are some ten kilobytes."""
 
 
 RolledBack = Callable[[Instant], list[str]]
-"""The instants that a completed rollback or restore of the data table rolled back."""
 
 
 def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
-    """Reads bytes of a log file: (start, length), fewer bytes only where it ends."""
+    """Reads (start, length) of a log file, fewer bytes only where it ends."""
     if info.size > _WHOLE_FILE:
         return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
     data = storage.read(info.path) if info.size else b""
@@ -41,10 +40,8 @@ def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """Which data blocks count: those of `instants`, but nothing after `latest`.
-
-    `stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else only that block is passed over,
-    as in 1.x.
+    """Which data blocks count: those of `instants`, but nothing after `latest`. `stop_at_newer`: the first block after
+    it ends the scan, as in Hudi 0.15; else only that block is passed over, as in 1.x.
     """
 
     instants: frozenset[str]
@@ -54,14 +51,12 @@ class BlockFilter:
 
 @dataclass(frozen=True, slots=True)
 class LiveBlock:
-    """An HFile or delete block that counts. `read_at` reads its log file."""
-
     block: LogBlock
     read_at: ReadAt
 
     @property
     def schema(self) -> str:
-        """The Avro schema of the block's records; raises CorruptFileError when the block carries none."""
+        """Of the block's records; raises CorruptFileError when it carries none."""
         text = self.block.schema
         if text is None:
             raise CorruptFileError(
@@ -70,7 +65,6 @@ class LiveBlock:
         return text
 
     def content(self) -> bytes:
-        """The whole content."""
         return self.read_range(0, self.block.content_length)
 
     def read_range(self, offset: int, length: int) -> bytes:
@@ -79,11 +73,10 @@ class LiveBlock:
 
 
 def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LiveBlock]:
-    """The blocks that count in the order in which they merge, by the scan of any table's log files
-    (filegroup.read.log_scan).
+    """The blocks that count in the order in which they merge (filegroup.read.log_scan). Contents are not read.
 
-    Headers are read, contents are not. Raises CorruptFileError for a damaged block that no later rollback cancels: its
-    records are lost, and an answer without them would be silently wrong (Hudi passes over such a block).
+    Raises CorruptFileError for a damaged block that no later rollback cancels: its records are lost, and an answer
+    without them would be silently wrong (Hudi passes over such a block).
     """
     readers: dict[str, ReadAt] = {}
 
@@ -111,11 +104,9 @@ def valid_instants(
 ) -> frozenset[str]:
     """The instants whose blocks count, of the data table's and the metadata table's timelines.
 
-    `suffixes`: instants of the metadata table alone are recognized by their suffix (TableVersion.metadata_suffixes);
-    else they are all completed deltacommits that are not pending on the data timeline.
-
-    Instants that were rolled back count as well: only rollback commands in the log cancel their blocks. A data instant
-    older than the timeline is not among them, since archiving waits until the metadata table has compacted it.
+    `suffixes`: instants of the metadata table alone have a suffix (TableVersion.metadata_suffixes); else all completed
+    deltacommits that are not pending on the data timeline count. Instants that were rolled back count as well: only
+    rollback commands cancel their blocks. Archiving waits until the metadata table has compacted an instant.
     """
     valid = {instant.requested_time for instant in data.completed()}
     pending = data.pending().requested_times
@@ -136,8 +127,8 @@ def valid_instants(
 
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
-    """The instants that a completed rollback or restore of the data table rolled back; raises CorruptFileError when its
-    file does not name them.
+    """What a completed rollback or restore of the data table rolled back; raises CorruptFileError where it does not
+    say.
 
     The completed file of a rollback is empty after a crash; its plan then names the instant (getRollbackedCommits).
     """

@@ -26,7 +26,7 @@ from hudi_core.metadata_table.partition_type import (
 from hudi_core.metadata_table.read import statistics
 from hudi_core.metadata_table.read.completeness import Completeness, indexes_in_doubt, unrecorded_writes
 from hudi_core.metadata_table.read.file_group import FOLDER, data_files
-from hudi_core.metadata_table.read.group_reader import RecordRules, T
+from hudi_core.metadata_table.read.group_reader import T
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition, check_numbers
 from hudi_core.metadata_table.read.row_level import (
     RecordIndex,
@@ -36,7 +36,7 @@ from hudi_core.metadata_table.read.row_level import (
     record_keys,
 )
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import ALL_PARTITIONS
+from hudi_core.metadata_table.record import ALL_PARTITIONS, RecordRules
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
 from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
@@ -52,9 +52,8 @@ log = logging.getLogger(__name__)
 class MetadataTable:
     """The metadata table at `data_timeline`, read on demand and kept: one value is one view.
 
-    Log files up to 1 MiB are read as a whole, base files only where a key's block is. Raises MetadataUnavailableError
-    from the first query on when the table has no readable metadata table, or lacks the requested partition;
-    CorruptFileError when it is damaged or names files outside the table.
+    Raises MetadataUnavailableError from the first query on when the table has no readable metadata table, or lacks the
+    requested partition; CorruptFileError when it is damaged or names files outside the table.
     """
 
     def __init__(
@@ -65,10 +64,7 @@ class MetadataTable:
         schema: AvroSchema | None = None,
         zone: str | None = None,
     ) -> None:
-        """`schema` is the table's Avro schema, by which statistics are typed; None: as the timeline gives it.
-
-        `zone` is that of the instants in record locations (config.table_config); None: as the table's properties say.
-        """
+        """`schema`, by which statistics are typed, and `zone`, that of instants, are by default the table's."""
         self._metadata_snapshot = MetadataTableSnapshot(storage, config, data_timeline)
         self._schema = schema
         self._zone = zone or config.timezone
@@ -76,13 +72,11 @@ class MetadataTable:
 
     @property
     def partition_types(self) -> frozenset[str]:
-        """The names of the partitions that can be read: `files`, `column_stats`, `secondary_index_<name>` and so on."""
+        """The partitions that can be read: `files`, `column_stats`, `secondary_index_<name>` and so on."""
         return self._metadata_snapshot.config.metadata_partitions
 
     def has_index(self, name: str) -> bool:
-        """Whether an index is listed and has files. 0.15.0 lists one that it has to begin when it restores the table,
-        and makes none: without it more files are read, and no row is lost.
-        """
+        """Whether an index is listed and has files: 0.15.0 lists one to begin when it restores, and makes none."""
         if name not in self.partition_types:
             return False
         if any(data_files(self._metadata_snapshot.files(name))):
@@ -93,9 +87,7 @@ class MetadataTable:
         return False
 
     def check_available(self) -> None:
-        """Raises MetadataUnavailableError when there is no metadata table that could be read, and when it lacks a
-        completed write, whose rows a reader would lose.
-        """
+        """Raises MetadataUnavailableError where there is none that could be read, or it lacks a completed write."""
         if lacking := self.unrecorded_writes():
             raise MetadataUnavailableError(
                 f"the metadata table lacks {lacking[0].action} {lacking[0].requested_time}, which its writer did not "
@@ -105,13 +97,12 @@ class MetadataTable:
             )
 
     def unrecorded_writes(self) -> list[Instant]:
-        """The completed writes that the metadata table lacks: completeness.unrecorded_writes."""
+        """As completeness.unrecorded_writes."""
         snapshot = self._metadata_snapshot
         by_completion = snapshot.config.features.completion_time_in_name
         return unrecorded_writes(snapshot.data_timeline, snapshot.timeline, by_completion=by_completion)
 
     def listing(self) -> MetadataTableListing:
-        """The files as view.listing.FileListing."""
         return MetadataTableListing(self)
 
     def list_partitions(self) -> list[str]:
@@ -146,36 +137,30 @@ class MetadataTable:
         )
 
     def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
-        """Per column, the statistics of its values in each partition as a whole: as column_stats, without `file`."""
+        """Per column, of each partition as a whole: as column_stats, without `file`."""
         return statistics.partition_stats(self._statistics(PARTITION_STATS), columns, self._types)
 
     def expression_stats(self, index: str) -> pa.Table:
-        """The statistics of an expression's values per file, for an index (`expr_index_<name>`) of type column_stats.
-
-        As column_stats, but `min` and `max` have the type of the stored values.
-        """
+        """Of an expression index of type column_stats, per file; `min` and `max` have the stored values' type."""
         return statistics.expression_stats(self._statistics(index), self.list_partitions)
 
     def bloom_filters(self, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
-        """The filters over the record keys of the named base files of a partition; files without one are absent."""
+        """Over the record keys of the named base files of a partition; files without one are absent."""
         return self.expression_blooms(BLOOM_FILTERS, partition, names)
 
     def expression_blooms(self, index: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
-        """The filters that an index (`expr_index_<name>`) of type bloom_filters holds for base files of a partition."""
+        """The filters that an expression index of type bloom_filters holds for base files of a partition."""
         keys = {bloom_filter_key(partition, file): file for file in names}
         found = self._partition(index, BloomFilterRules()).lookup(keys)
         return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
 
     def record_locations(self, keys: Iterable[str]) -> dict[str, tuple[RecordLocation, ...]]:
-        """See RecordIndex.locations."""
         return self.record_index.locations(keys)
 
     def secondary_keys(self, index: str, values: Iterable[str | None]) -> dict[str | None, list[str]]:
-        """The record keys of the rows with each of `values` in the column of an index (`secondary_index_<name>`),
-        sorted.
+        """The record keys of the rows with each of `values` in the column of a secondary index, sorted.
 
-        Values are text, as Java prints the column's value. The rows were so at `data_timeline`; values without rows are
-        absent.
+        Values are text, as Java prints them. The rows were so at `data_timeline`; values without rows are absent.
         """
         definition = self._definitions.get(index)
         by_value = definition is not None and definition.version > 1
@@ -184,14 +169,14 @@ class MetadataTable:
         return record_keys(partition, values, by_value=by_value)
 
     def current(self, index: str) -> bool:
-        """Whether an index that was read is still current: MetadataTableSnapshot.current."""
+        """As MetadataTableSnapshot.current."""
         return self._metadata_snapshot.current(index)
 
     def covers_all_rows(self, index: str) -> bool:
         """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows.
 
-        False where a commit was being written while the index was built: Hudi 1.2.0, when a write's options enable an
-        index, omits the changes of that write in it.
+        Not where a commit was being written while it was built: Hudi 1.2.0 omits the changes of a write whose options
+        enable an index in that.
         """
         built = self._metadata_snapshot.built_at(index)
         if built is None:
@@ -201,7 +186,7 @@ class MetadataTable:
 
     @cached_property
     def indexes_in_doubt(self) -> frozenset[str]:
-        """See completeness.indexes_in_doubt, and Completeness.has_overtaken_ranges; those without files are omitted."""
+        """Those with files of completeness.indexes_in_doubt, and of Completeness.has_overtaken_ranges."""
         snapshot = self._metadata_snapshot
         names = set(indexes_in_doubt(snapshot.storage, snapshot.config))
         if PARTITION_STATS not in names and self.has_index(PARTITION_STATS) and self._completeness.has_overtaken_ranges:
@@ -210,37 +195,30 @@ class MetadataTable:
 
     @property
     def may_have_narrow_ranges(self) -> bool:
-        """Whether partition_stats may exclude partitions that hold matching rows: it is in doubt, or the ranges are
-        those behind an overwrite that is not committed. Ranges of partitions in other indexes exclude nothing.
-        """
+        """Whether partition_stats may exclude partitions with matching rows."""
         return bool(self.uncommitted) or PARTITION_STATS in self.indexes_in_doubt
 
     @property
     def uncommitted(self) -> frozenset[str]:
-        """The pending commits of whose records the metadata table is not free: Completeness.uncommitted."""
+        """As Completeness.uncommitted."""
         return self._completeness.uncommitted
 
     @property
     def has_true_locations(self) -> bool:
-        """Whether a location in the record index can be believed: Completeness.has_true_locations."""
+        """As Completeness.has_true_locations."""
         return self._completeness.has_true_locations
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
-        """The file groups that a query has to read whatever a secondary index says of its values, or though the record
-        index does not have a key; None: all of them.
-
-        See covers_all_rows and Completeness.groups_in_doubt.
-        """
+        """As Completeness.groups_in_doubt; all of an index that does not cover all rows."""
         is_covered = index == RECORD_INDEX or self.covers_all_rows(index)
         return self._completeness.groups_in_doubt(index) if is_covered else None
 
     def index_definitions(self) -> dict[str, IndexDefinition]:
-        """The index definitions by metadata partition; none on table version 6."""
+        """By metadata partition; none on table version 6."""
         return dict(self._definitions)
 
     @cached_property
     def record_index(self) -> RecordIndex:
-        """The record index."""
         snapshot = self._metadata_snapshot
         groups = snapshot.groups(RECORD_INDEX, RecordIndexRules(self._zone))
         return RecordIndex(snapshot.folder(RECORD_INDEX), groups, is_remote=snapshot.is_remote)
@@ -280,19 +258,14 @@ class MetadataTable:
 
 
 class MetadataTableListing:
-    """view.listing.FileListing over the metadata table: no folder is listed.
-
-    It holds the data files only, and no modification times: those are 0. Errors are those of MetadataTable.
-    """
+    """view.listing.FileListing over the metadata table: data files only, without modification times."""
 
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
 
     def partitions(self) -> list[str]:
-        """All partition paths, sorted; `[""]` for a table without partitions."""
         return self._metadata.list_partitions()
 
     def files(self, partition: str) -> list[FileInfo]:
-        """The data files of a partition, sorted by path."""
         paths = {join(partition, name): size for name, size in self._metadata.list_files(partition).items()}
         return [FileInfo(path, size, 0.0) for path, size in sorted(paths.items())]

@@ -1,4 +1,4 @@
-"""One partition of the metadata table: its file groups in order, and lookups that read only the groups which may hold a
+"""One partition of the metadata table: its file groups in order, and lookups that read only those which may hold a
 key.
 """
 
@@ -18,23 +18,16 @@ from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_
 T = TypeVar("T")
 A = TypeVar("A")
 _KEPT = 16 << 20
-"""Compressed bytes of a partition's file groups up to which they stay open between queries; larger partitions are read
-group by group.
-
-Blocks inflate some five- to tenfold, so that an open partition takes at most 160 MB, a larger one the memory of its
-largest group.
-"""
+"""Compressed bytes of file groups up to which they stay open between queries: inflated, 160 MB at most."""
 _AT_ONCE = 16
 """File groups that are read in parallel where each read is a round trip."""
 HashedPart = Callable[[str], str]
-"""The part of a key whose hash chooses the file group: the whole key, but in secondary indexes of version 2."""
+"""Of a key, what chooses the file group: all of it, but in secondary indexes of version 2."""
 _NUMBERED = re.compile(r".*-(?P<number>\d{4,})-\d+\Z", re.ASCII | re.DOTALL)
 
 
 def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
-    """Raises CorruptFileError where one of an index's numbered file groups is not there: the hashes of keys would
-    choose wrong ones.
-    """
+    """Raises CorruptFileError where one of the numbered file groups is gone: hashes of keys would choose wrong ones."""
     matches = [_NUMBERED.match(group.file_id) for group in groups]
     numbers = {int(match["number"]) for match in matches if match is not None}
     missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
@@ -47,10 +40,7 @@ def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
 
 
 class MetadataPartition(Generic[T]):
-    """The records of one partition; T is what its rules decode. One value is one view.
-
-    `groups` are in the order of file_group.merged_slices. Keys and prefixes are text and need not be sorted.
-    """
+    """The records of one partition, as its rules decode them; keys are text and need not be sorted."""
 
     def __init__(
         self,
@@ -61,11 +51,7 @@ class MetadataPartition(Generic[T]):
         *,
         is_remote: bool = False,
     ) -> None:
-        """`is_remote`: several file groups are read in parallel; memory then holds as many.
-
-        Raises CorruptFileError when there is no file group: the partition is listed in hoodie.properties, and so was
-        initialised.
-        """
+        """`is_remote`: file groups are read in parallel. Raises CorruptFileError where there is none."""
         if not groups:
             raise CorruptFileError(
                 f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group",
@@ -80,7 +66,6 @@ class MetadataPartition(Generic[T]):
         self._keeps = sum(group.kept_bytes for group in self.groups) <= _KEPT
 
     def get(self, key: str) -> T | None:
-        """The record of one key."""
         return self.lookup((key,)).get(key)
 
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
@@ -96,8 +81,7 @@ class MetadataPartition(Generic[T]):
     def with_prefixes(self, prefixes: Iterable[str], hashed: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
         """The keys that start with one of `prefixes`, and their records, group by group.
 
-        `hashed`, where each of the (distinct) prefixes holds the hashed part of its keys, are those parts in the
-        prefixes' order: then only their groups are read, else all are.
+        `hashed` are the hashed parts of (distinct) prefixes that hold them: then only their groups are read, else all.
         """
         starts = list(prefixes)
         if not starts:
@@ -110,14 +94,12 @@ class MetadataPartition(Generic[T]):
             yield from self._as_text(records)
 
     def of_keys(self, keys: Iterable[str], query: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """The results of `query` for each file group that may hold some of `keys`, and these keys, in the groups'
-        order.
-        """
+        """The results of `query` for each file group that may hold some of `keys`, and these."""
         distinct = list(dict.fromkeys(keys))
         return self._answers(query, self._by_group(distinct, [self._hashed(key) for key in distinct]))
 
     def of_all_groups(self, requested: list[str], query: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """The results of `query` for each file group and `requested`, in the groups' order."""
+        """The results of `query` for each file group and `requested`."""
         return self._answers(query, ((group, requested) for group in self.groups))
 
     def all(self) -> Iterator[tuple[str, T]]:
@@ -149,7 +131,6 @@ class MetadataPartition(Generic[T]):
             group.release()
 
     def _by_group(self, keys: Sequence[str], hashed: Sequence[str]) -> Iterator[tuple[GroupReader[T], list[str]]]:
-        """The file groups that the keys' hashed parts choose, each with its keys."""
         parts: dict[int, list[str]] = defaultdict(list)
         for key, index in zip(keys, file_group_indexes(hashed, len(self.groups)).tolist(), strict=True):
             parts[index].append(key)
@@ -166,7 +147,7 @@ class MetadataPartition(Generic[T]):
 
 
 def _lookup(group: GroupReader[T], keys: list[str]) -> dict[str, T]:
-    """The records of sorted keys, which their UTF-8 sorts alike."""
+    """Sorted keys, which their UTF-8 sorts alike."""
     found = group.records(of_keys([key.encode("utf-8", "surrogatepass") for key in keys]))
     return {key.decode("utf-8", "surrogatepass"): record for key, record in found.items()}
 

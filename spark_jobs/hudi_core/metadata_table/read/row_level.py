@@ -30,7 +30,7 @@ from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
-from hudi_core.metadata_table.record import GONE, RecordType
+from hudi_core.metadata_table.record import GONE, RecordRules, RecordType
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant_time import of_epoch_millis
 
@@ -44,19 +44,15 @@ _PARTITIONED = re.compile(r"record-index-(?P<partition>[^-]*)-\d{4,}-\d+\Z", re.
 
 @dataclass(frozen=True, slots=True)
 class RecordLocation:
-    """Where a row is: partition path, file group, and the commit that first wrote it (its instant time, in the table's
-    zone).
-    """
+    """Partition path, file group, and the commit that first wrote the row (its instant, in the table's zone)."""
 
     partition: str
     file_id: str
     instant: str
 
 
-class RecordIndexRules:
-    """group_reader.RecordRules of `record_index`. `zone` is the table's zone of instant times
-    (TableConfig.timezone).
-    """
+class RecordIndexRules(RecordRules[RecordLocation]):
+    """Of `record_index`; `zone` is the table's zone of instants (TableConfig.timezone)."""
 
     keyless = True
 
@@ -65,7 +61,6 @@ class RecordIndexRules:
         self._instants: dict[int, str] = {}
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> RecordLocation:
-        """The location in a datum; raises CorruptFileError naming `path`."""
         body = datum.get("recordIndexMetadata")
         if datum.get("type") != RecordType.RECORD_INDEX or not isinstance(body, dict):
             raise CorruptFileError(
@@ -76,10 +71,6 @@ class RecordIndexRules:
             return RecordLocation(body["partitionName"], file_id, self._instant(body["instantTime"]))
         except (KeyError, TypeError, TimelineError) as error:
             raise CorruptFileError(f"metadata record {key!r} holds no whole location ({error})", path=path) from error
-
-    def merge(self, older: RecordLocation, newer: RecordLocation, *, path: str) -> RecordLocation:
-        """The newer one."""
-        return newer
 
     def _instant(self, millis: int) -> str:
         found = self._instants.get(millis)
@@ -97,14 +88,10 @@ def _uuid_file_id(body: dict[str, Any]) -> str:
 
 
 class RecordIndex:
-    """The index: a global one, or (from version 9 on) one of each data partition, whose file groups carry its name."""
+    """A global index, or (from version 9 on) one of each data partition, whose file groups carry its name."""
 
     def __init__(self, folder: str, groups: Sequence[GroupReader[RecordLocation]], *, is_remote: bool = False) -> None:
-        """`is_remote` as MetadataPartition. Raises CorruptFileError when there is no file group, or one of a global
-        index is missing.
-
-        Those of a new data partition are added while others read.
-        """
+        """Raises CorruptFileError when there is no file group, or one of a global index is missing."""
         found: dict[str, list[GroupReader[RecordLocation]]] = defaultdict(list)
         for group in groups:
             match = _PARTITIONED.match(group.file_id)
@@ -130,11 +117,7 @@ class RecordIndex:
         return None not in self.parts
 
     def locations(self, keys: Iterable[str]) -> dict[str, tuple[RecordLocation, ...]]:
-        """The locations of the rows of existing `keys`, each file group read once.
-
-        A global index gives one location per key, a partitioned one up to one per data partition. Raises ConfigError
-        for the empty text, which is no key.
-        """
+        """Of existing `keys`, in a partitioned index up to one per partition. ConfigError for the empty text."""
         distinct = dict.fromkeys(keys)
         if "" in distinct:
             raise ConfigError(
@@ -151,7 +134,6 @@ class RecordIndex:
         return found
 
     def all(self) -> Iterator[tuple[str, RecordLocation]]:
-        """Every key and location, file group by file group."""
         for part in self.parts.values():
             yield from part.all()
 
@@ -169,13 +151,12 @@ def _one_each(found: Mapping[str, RecordLocation]) -> dict[str, tuple[RecordLoca
     }
 
 
-class SecondaryIndexRules:
-    """group_reader.RecordRules of a secondary index: whether the pair in the key exists (False: it was deleted)."""
+class SecondaryIndexRules(RecordRules[bool]):
+    """Of a secondary index: whether the pair in the key exists (False: it was deleted)."""
 
     keyless = True
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bool:
-        """Whether the pair exists; raises CorruptFileError naming `path`."""
         body = datum.get("SecondaryIndexMetadata")
         if (
             datum.get("type") != RecordType.SECONDARY_INDEX
@@ -187,19 +168,11 @@ class SecondaryIndexRules:
             )
         return not body["isDeleted"]
 
-    def merge(self, older: bool, newer: bool, *, path: str) -> bool:
-        """The newer one."""
-        return newer
-
 
 def record_keys(
     partition: MetadataPartition[bool], values: Iterable[str | None], *, by_value: bool
 ) -> dict[str | None, list[str]]:
-    """The record keys of the rows with each of `values`, sorted; values without rows are absent.
-
-    `by_value` is index version 2: a value's keys are all in the file group that the value's part of the key hashes to.
-    In version 1 the whole key is hashed, so that all file groups are read.
-    """
+    """Of the rows with each of `values`, sorted. `by_value`, index version 2: a value's keys are in one file group."""
     prefixes = sorted({secondary_prefix(value) for value in values})
     found: dict[str | None, list[str]] = defaultdict(list)
     for key, current in partition.with_prefixes(prefixes, prefixes if by_value else None):
@@ -224,12 +197,11 @@ class OtherPartitions:
     refuses: bool
 
     def open(self, storage: Storage) -> PlacesElsewhere:
-        """For lookups in one task."""
         return PlacesElsewhere(storage, self)
 
 
 class PlacesElsewhere:
-    """Lookups of the places that are outside of the replaced partitions. `spared` counts the deletions left out."""
+    """Lookups, in one task, of places outside of the replaced partitions. `spared` counts the deletions left out."""
 
     def __init__(self, storage: Storage, others: OtherPartitions) -> None:
         rules = RecordIndexRules(others.zone)
@@ -239,12 +211,7 @@ class PlacesElsewhere:
         self.spared = 0
 
     def filtered(self, group: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a shard (exchange.SHARD_ROWS), the keys of the index's file group at position `group`, without
-        deletions of keys that are elsewhere.
-
-        Raises UnsupportedError for a key that comes and is elsewhere. Memory: a batch, and what a lookup of its keys
-        takes.
-        """
+        """A shard's rows without deletions of keys elsewhere. UnsupportedError for one that comes and is elsewhere."""
         for batch in batches:
             found = self._found(group, batch.column(0))
             if found:
@@ -260,9 +227,7 @@ class PlacesElsewhere:
             yield batch
 
     def without(self, keys: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
-        """Record keys (string) and the rows beside them, without those whose key is elsewhere. Memory: as filtered, for
-        all file groups of the index one after the other.
-        """
+        """Record keys (string) and the rows beside them, without those whose key is elsewhere."""
         groups, cells = group_indexes(keys, len(self._groups)), keys.cast(pa.binary())
         kept = np.ones(len(keys), dtype=np.bool_)
         for group in np.unique(groups).tolist():

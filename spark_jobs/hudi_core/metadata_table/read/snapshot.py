@@ -13,17 +13,12 @@ from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFo
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_initialization, is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import (
-    ROOT,
-    MergedSlice,
-    data_files,
-    merged_slices,
-    partition_folders,
-)
-from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files, merged_slices, partition_folders
+from hudi_core.metadata_table.read.group_reader import GroupReader, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter, rolled_back_by, valid_instants
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
 from hudi_core.metadata_table.read.whole_files import refuse_missing, refuse_short
+from hudi_core.metadata_table.record import RecordRules
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.one_look import look_again
@@ -39,9 +34,7 @@ _AT_ONCE: Final = 16
 
 
 def partitions_there(storage: Storage, config: TableConfig) -> frozenset[str]:
-    """The listed partitions that have a folder; none where there is no metadata table that could be read, or `files`
-    has none: someone may have deleted folders by hand.
-    """
+    """The listed partitions that have a folder; none without a readable metadata table with `files`."""
     try:
         MetadataTableSnapshot(storage, config, Timeline()).timeline  # noqa: B018 (read for its error)
     except MetadataUnavailableError:
@@ -54,7 +47,6 @@ class MetadataTableSnapshot:
     """The metadata table at `data_timeline`. Everything is read on demand, and once."""
 
     def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
-        """`config` is the data table's; so is the root of `storage`."""
         self.storage = storage
         self.config = config
         self.data_timeline = data_timeline
@@ -64,8 +56,8 @@ class MetadataTableSnapshot:
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
         """The file groups of partition `name`, sorted by file id.
 
-        Raises MetadataUnavailableError when the table's properties do not list the partition, or there is no metadata
-        table to read; CorruptFileError as checked_slices.
+        Raises MetadataUnavailableError when the table's properties do not list it, or there is no metadata table to
+        read; CorruptFileError as checked_slices.
         """
         if name not in self.config.metadata_partitions:
             raise MetadataUnavailableError(
@@ -76,10 +68,7 @@ class MetadataTableSnapshot:
         return [GroupReader(self.storage, item, self.blocks, rules) for item in self.checked_slices(name)]
 
     def checked_slices(self, name: str) -> list[MergedSlice]:
-        """The slices of partition `name`, sorted by file id.
-
-        Raises CorruptFileError for a file of them that is gone, or shorter than the metadata table's commits say.
-        """
+        """As merged_slices. Raises CorruptFileError for a file that is gone, or shorter than the commits say."""
         folder, files = self.folder(name), self.files(name)
         timeline, metadata_config = self.timeline, self._metadata_config
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
@@ -98,9 +87,9 @@ class MetadataTableSnapshot:
     def current(self, name: str) -> bool:
         """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
 
-        The number of file groups of an index is not stored, and the properties may be older than its drop or resize: a
-        snapshot taken during the deletion misses existing keys. A drop delists the index first. A clean of the metadata
-        table returns False without need. Costs one read and one listing.
+        The number of file groups is not stored, and the properties may be older than a drop or resize, which delists
+        the index first: a snapshot taken during the deletion misses keys. A clean of the metadata table returns False
+        without need.
         """
         look_again(self.storage)
         if name not in TableConfig.load(self.storage).metadata_partitions:
@@ -122,7 +111,7 @@ class MetadataTableSnapshot:
         return any(stat.path.startswith(f"{name}/") for stat in self._stats_of(found))
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
-        """Partition `name`; errors as `groups`, and CorruptFileError when it holds no file group."""
+        """Errors as `groups`, and CorruptFileError when it holds no file group."""
         return MetadataPartition(name, self.folder(name), self.groups(name, rules), hashed, is_remote=self.is_remote)
 
     @property
@@ -131,12 +120,12 @@ class MetadataTableSnapshot:
         return scheme_of(self.storage.uri) not in ("file", "memory")
 
     def folder(self, name: str) -> str:
-        """The partition's folder below the data table's base path; raises FormatError for a name of no folder."""
+        """Below the data table's base path; raises FormatError for a name of no folder."""
         return f"{ROOT}/{check_file_name(name, source=self.config.path)}"
 
     def built_at(self, name: str) -> str | None:
-        """The completion time of the deltacommit by which partition `name` was initialized last; in layout 1, without
-        completion times, its requested time, which begins with that of the last commit that had completed.
+        """The completion time of the deltacommit by which a partition was initialized last; in layout 1 its requested
+        time.
 
         None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
@@ -161,14 +150,14 @@ class MetadataTableSnapshot:
         return timeline
 
     def _stats_of(self, commit: Instant) -> tuple[WrittenFile, ...]:
-        """A commit of the metadata table, read once for all partitions."""
+        """Read once for all partitions."""
         if commit not in self._stats:
             active = self._active
             self._stats[commit] = tuple(written_files(active.read_of(commit), path=active.path_of(commit)))
         return self._stats[commit]
 
     def _stats_of_all(self, commits: Sequence[Instant]) -> dict[Instant, tuple[WrittenFile, ...]]:
-        """As _stats_of, without commits that were archived meanwhile; several at once where a read is a round trip."""
+        """As _stats_of, without commits that were archived meanwhile."""
         missing = [item for item in commits if item not in self._stats]
         if self.is_remote and len(missing) > 1:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -179,7 +168,7 @@ class MetadataTableSnapshot:
         return {item: self._stats[item] for item in commits if item in self._stats}
 
     def _stats_of_attempts(self, commit: Instant) -> list[WrittenFile]:
-        """What each completed file of a commit says; two attempts at one instant may each have left one."""
+        """What each completed file says; two attempts at one instant may each have left one."""
         active = self._active
         path = active.path_of(commit)
         return [stat for found in active.read_all_completed(commit) for stat in written_files(found, path=path)]
@@ -202,9 +191,7 @@ class MetadataTableSnapshot:
 
     @cached_property
     def blocks(self) -> BlockFilter:
-        """Which blocks of log files count: those of instants that are committed on the metadata timeline, and valid;
-        errors as timeline.
-        """
+        """Which blocks of log files count: those of committed, valid instants; errors as timeline."""
         timeline, suffixes = self.timeline, self._metadata_config.features.metadata_suffixes
         rolled_back = partial(rolled_back_by, ActiveTimeline(self.storage, self.config))
         last, commits = timeline.last_completed(), timeline.commits()

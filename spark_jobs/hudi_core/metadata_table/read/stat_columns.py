@@ -1,5 +1,4 @@
-"""Statistics of one column, of many files, as Arrow columns: whole runs of records at once (codec.avro.column_walk),
-for data skipping.
+"""Statistics of one column, of many files, as Arrow columns: whole runs of records at once (codec.avro.column_walk).
 
 One record after the other takes 50 µs, most of it to decode unions; a run of thousands takes 3 µs a record. What is not
 decoded here in bulk goes by the record rules (column_stats.ColumnStatsRules), with the same result.
@@ -64,9 +63,7 @@ _TEXT: Final = {"StringWrapper": pa.string(), "BytesWrapper": pa.binary(), "Deci
 
 @dataclass(frozen=True, slots=True)
 class StatColumns:
-    """How the statistics of one column become columns: its type, and the unit of its plain longs
-    (statistics.ColumnTypes).
-    """
+    """How the statistics of one column become columns: its type, and the unit of its plain longs."""
 
     arrow_type: pa.DataType
     long_unit: str
@@ -91,9 +88,7 @@ class StatColumns:
         return table.rename_columns(["key", *table.column_names[1:]])
 
     def _bulk(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Table | None:
-        """None where the record rules have to decode them: they are damaged, of another type, or hold a bound of a rare
-        form.
-        """
+        """None where the record rules have to decode them: they are damaged, or hold something rare."""
         walk = _walk_of(schema)
         if walk is None:
             return None
@@ -224,7 +219,7 @@ def _dense(rows: Positions, values: NDArray[Any], count: int, absent: int | bool
 
 @lru_cache(maxsize=16)
 def _walk_of(schema: str) -> ColumnWalk | None:
-    """None for a schema that is none, which MetadataCodec refuses."""
+    """None for a schema that MetadataCodec refuses."""
     try:
         return ColumnWalk(json.loads(schema), _REQUESTED)
     except (ValueError, RecursionError, FormatError):

@@ -37,9 +37,7 @@ class ColumnTypes:
         self._arrow = spark_schema(arrow_schema(schema))
 
     def of(self, column: str) -> tuple[pa.DataType, str]:
-        """A column's type, and the unit of its plain longs (`ms` or `us`); the null type for a column that is not there
-        or is nested.
-        """
+        """A column's type, null for none or a nested one, and the unit of its plain longs (`ms` or `us`)."""
         if column in META_FIELDS or column == OPERATION:
             return pa.string(), "us"
         steps = column.split(".")
@@ -68,9 +66,7 @@ def column_stats(
     partitions: Iterable[str] | None,
     files: Mapping[str, Iterable[str]] | None,
 ) -> dict[str, pa.Table]:
-    """See MetadataTable.column_stats. Memory: the rows that are given, and RUN records at a time; of log files all
-    records.
-    """
+    """As MetadataTable.column_stats. Memory: the result, and RUN records at a time; of log files all records."""
     by_id = {column_id(column): (column, StatColumns(*types.of(column))) for column in columns}
     found: dict[str, list[pa.Table]] = {column: [] for column in columns}
     if files is not None:
@@ -99,7 +95,7 @@ def _stat_tables(
     group: GroupReader[ColumnStats],
     requested: list[str],
 ) -> list[tuple[str, pa.Table]]:
-    """By column, by its id, a file group's records of the requested keys or prefixes."""
+    """By column, a file group's records of the requested keys or prefixes."""
     found = []
     split = group.split(query(sorted(key.encode("utf-8") for key in requested)))
     merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
@@ -121,9 +117,7 @@ def _stat_tables(
 
 
 def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) -> pa.Table:
-    """The rows of all file groups with their partitions (`paths` by id), sorted by partition and file, without those of
-    partitions that are no longer listed.
-    """
+    """The rows of all file groups with their partitions (`paths` by id), sorted, of listed partitions."""
     whole = pa.concat_tables([*tables, how.of_records([])])
     place = pc.index_in(
         pc.utf8_slice_codeunits(whole["key"], ID_LENGTH, 2 * ID_LENGTH), value_set=pa.array(list(paths), pa.string())
@@ -138,7 +132,6 @@ def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) 
 def partition_stats(
     index: MetadataPartition[ColumnStats], columns: Sequence[str], types: ColumnTypes
 ) -> dict[str, pa.Table]:
-    """See MetadataTable.partition_stats."""
     tables = {}
     for column in columns:
         arrow_type, unit = types.of(column)
@@ -148,7 +141,7 @@ def partition_stats(
 
 
 def expression_stats(index: MetadataPartition[ColumnStats], known: Partitions) -> pa.Table:
-    """The statistics of an expression's values per file; without rows of whole partitions."""
+    """Without rows of whole partitions."""
     by_id = {partition_id(path): path for path in known()}
     skipped = partition_id(PARTITION_STATISTICS)
     rows = []

@@ -40,9 +40,7 @@ _EMPTY_LOG: Final = 128
 """Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
 
 StatsOf = Callable[[Instant], Iterable[WrittenFile]]
-"""The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived
-meanwhile.
-"""
+"""Of a commit of the metadata table. Raises StorageNotFoundError for one that was archived meanwhile."""
 
 
 def refuse_short(
@@ -57,16 +55,11 @@ def refuse_short(
 ) -> None:
     """Raises CorruptFileError naming a file of `slices` that has fewer bytes than the metadata table's commits say.
 
-    `files` is the listing of the partition's `folder`, `slices` are what a reader merges, `timeline` is the metadata
-    table's, without what readers do not count. `named_by_writer`: the names of log files carry the instant that wrote
-    them (layout 2). Where they do not, a file that is not there is found here, too; in layout 2 by
-    missing_files.refuse_missing.
-
-    A writer that was taken for dead may have completed the commit beside its successor, each with files of the same
-    names: then the file may be that of either.
-
-    Not checked are the slices of an index that was built beside writers in version 6, until it is compacted: the names
-    of its files are the same in each of its lives.
+    `files` lists the partition's `folder`; `timeline` is without what readers do not count. `named_by_writer`: log
+    files are named after the instant that wrote them (layout 2). Where not, a missing file is found here, too. A writer
+    that was taken for dead may have completed the commit beside its successor: the file may be that of either. Not
+    checked is an index that was built beside writers in version 6, until it is compacted: its files have the same names
+    in each of its lives.
     """
     checked = [item for item in slices if not is_early(_start(item))]
     commits = _writers(checked, timeline, named_by_writer=named_by_writer)
@@ -96,7 +89,7 @@ def refuse_short(
 
 
 def _sizes(stat: WrittenFile, commit: Instant, info: FileInfo, attempts_of: StatsOfAttempts) -> list[int]:
-    """The sizes of a file by its commit; by all attempts at it, which are read only where the file is shorter."""
+    """By its commit; by all attempts at it, which are read only where the file is shorter."""
     sizes = [stat.file_size_in_bytes]
     if info.size < stat.file_size_in_bytes:
         sizes += [other.file_size_in_bytes for other in attempts_of(commit) if other.path == stat.path]
@@ -150,11 +143,7 @@ class _Needed:
             }
 
     def has(self, stat: WrittenFile) -> bool:
-        """Of a log file, whether its base instant is one of the slice; of a base file, whether it is a newer one.
-
-        A group without any file may be of an index that was dropped. One that a downgrade began again does not have the
-        files of before.
-        """
+        """Of a log file, whether its base instant is one of the slice; of a base file, whether it is newer."""
         name = parse_data_file(_name(stat))
         if name is None or name.file_id not in self._bases:
             return False
@@ -172,15 +161,12 @@ def refuse_missing(
     pending: Collection[str],
     stats_of: StatsOf,
 ) -> None:
-    """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, the listing of
-    its `folder`.
+    """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, as
+    refuse_short, in layout 2.
 
-    `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. What is `pending` on the data
-    timeline is not looked for: no reader counts it, and after its rollback a writer that was taken for dead may have
-    completed it here. It does say when an index was made that is listed already, and whose indexing is still pending.
-    Found are a base file, and a log file of a commit that left the partition no other file: always so in `files`, which
-    has one file group; of the several logs that a commit writes into an index, a single missing one is not found.
-    Archived commits are not read: the metadata table archives what it has compacted.
+    What is `pending` on the data timeline is not looked for: no reader counts it. It does say when an index was made
+    that is listed already, and whose indexing is still pending. Found are a base file, and a log file of a commit that
+    left the partition no other file: always so in `files`, which has one file group. Archived commits are not read.
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}
@@ -207,9 +193,7 @@ def refuse_missing(
 
 
 def _makers(files: Sequence[FileInfo]) -> Mapping[str, Collection[str]]:
-    """By file group, the instants of its base files and of its first, empty log files: among them that under which the
-    group was made.
-    """
+    """By file group, the instants of its base files and first, empty log files: one of them made the group."""
     found: dict[str, set[str]] = {}
     for info, name in data_files(files):
         if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
@@ -220,11 +204,9 @@ def _makers(files: Sequence[FileInfo]) -> Mapping[str, Collection[str]]:
 def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
     """By file group, the completion time from which on a commit's files belong to what is read of it.
 
-    That is the instant of the base file, as a compaction merges what completed before it was requested. A group without
-    compaction starts at its creation: with its partition, or later, as those of new data partitions in a partitioned
-    record index. Of several creations the latest counts: an index that an indexing action rebuilt lost the older log
-    files; those written during the build are not required. Where the creation was archived, the latest compaction came
-    after it and found nothing to merge, or the base file would be of that compaction.
+    That is the instant of the base file, as a compaction merges what completed before it was requested. Else the latest
+    creation counts: an index that an indexing action rebuilt lost the older log files; those written during the build
+    are not required. Where the creation was archived, the latest compaction came after it and found nothing to merge.
     """
     commits = timeline.commits()
     made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}

@@ -1,6 +1,4 @@
-"""Bloom filters of base files in the metadata table: `bloom_filters`, and expression indexes of that type
-(HoodieMetadataBloomFilter).
-"""
+"""Bloom filters of base files as they are stored: `bloom_filters`, and expression indexes of that type."""
 
 from __future__ import annotations
 
@@ -9,14 +7,12 @@ from typing import Any
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.record import RecordType
+from hudi_core.metadata_table.record import RecordRules, RecordType
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFilter:
-    """A base file's filter as it is stored: its type code and its base64 text; `instant` is the commit that wrote it,
-    `path` where it lies.
-    """
+    """Its type code and its base64 text (HoodieMetadataBloomFilter); `path` is where it lies."""
 
     type_code: str
     text: bytes
@@ -25,17 +21,14 @@ class StoredFilter:
     path: str
 
     def parse(self) -> BloomFilter:
-        """The filter; raises CorruptFileError."""
+        """Raises CorruptFileError."""
         return BloomFilter.parse(self.text, self.type_code, path=self.path)
 
 
-class BloomFilterRules:
-    """group_reader.RecordRules of the partitions that hold filters."""
-
-    keyless = False
+class BloomFilterRules(RecordRules[StoredFilter]):
+    """Of the partitions that hold filters; those are not parsed yet."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> StoredFilter:
-        """The filter of a datum, not parsed yet; raises CorruptFileError naming `path`."""
         body = datum.get("BloomFilterMetadata")
         if datum.get("type") != RecordType.BLOOM_FILTER or not isinstance(body, dict):
             raise CorruptFileError(
@@ -48,7 +41,3 @@ class BloomFilterRules:
             body.get("isDeleted") is True,
             path,
         )
-
-    def merge(self, older: StoredFilter, newer: StoredFilter, *, path: str) -> StoredFilter:
-        """The newer one: a file's filter never changes."""
-        return newer

@@ -1,6 +1,4 @@
-"""Bounds of a range as values of an Arrow column: which bounds a type has, the bound that a value is, and bounds as a
-column. As metadata records hold them: bound_encoding.
-"""
+"""Bounds of a range as values of an Arrow column. As metadata records hold them: bound_encoding."""
 
 from __future__ import annotations
 
@@ -33,9 +31,8 @@ _LOCAL: Final = 3
 
 
 def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueType]:
-    """What bounds of an Arrow column are (Bound.logical), and how an index of that version stores them.
-
-    Raises UnsupportedError for a type without an order.
+    """What bounds of an Arrow column are (Bound.logical), and how an index of that version stores them. Raises
+    UnsupportedError for a type without an order.
     """
     is_timestamp = pa.types.is_timestamp(arrow_type)
     if is_timestamp:
@@ -57,8 +54,8 @@ def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueT
 def bound_of(scalar: pa.Scalar, logical: str, *, upper: bool = False) -> Bound | None:
     """The bound that a value of a column is; None for null. `logical` is that of logical_and_type.
 
-    Spark stores texts that are not UTF-8, too, which a record cannot hold: they are bounded by what is before the first
-    such byte, with the last character behind it where the bound is an `upper` one.
+    Spark stores texts that are not UTF-8, too: they are bounded by what is before the first such byte, with the last
+    character behind it where the bound is an `upper` one.
     """
     if not scalar.is_valid:
         return None
@@ -83,12 +80,11 @@ _MICROS: Final = {"timestamp_millis": (1000, 1), "timestamp_micros": (1, 1), "ti
 def to_arrow(
     bounds: Sequence[Bound | None], arrow_type: pa.DataType, *, long_unit: str = "us", upper: bool = False
 ) -> pa.Array:
-    """The bounds as a column of type `arrow_type`, a type that Spark reports; null where a bound is unknown.
+    """The bounds as a column of a type that Spark reports; null where one is unknown, or does not order as the column
+    does now, as numbers of a column that has become text.
 
-    A bound is unknown where it does not order as the column does now: numbers of a column that has become text, for
-    instance. `long_unit` is what the numbers of a timestamp column count by the table's schema, `ms` or `us`.
-    Nanoseconds are rounded away from the range (`upper`: up). An upper bound that is infinite is NaN, the greatest
-    value (nan_for_infinity).
+    `long_unit` is what the numbers of a timestamp column count by the table's schema, `ms` or `us`. Nanoseconds are
+    rounded away from the range (`upper`: up), and an upper bound that is infinite is NaN (nan_for_infinity).
     """
     values = [None if bound is None else _as_column(bound, arrow_type, long_unit, upper) for bound in bounds]
     if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
@@ -107,9 +103,7 @@ def nan_for_infinity(upper: pa.Array) -> pa.Array:
 
 
 def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
-    """The Arrow type of the bounds themselves, for values that are no column of the table; null type when there are
-    none or they differ.
-    """
+    """The Arrow type of the bounds themselves; null type when there are none or they differ."""
     found = {bound.logical for bound in bounds if bound is not None}
     if len(found) != 1:
         return pa.null()

@@ -1,7 +1,5 @@
-"""The bounds of a range as metadata records hold them, in both encodings (ValueType, ValueMetadata). As values of Arrow
-columns: bound_arrow.
-
-Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the physical one with a type number beside it.
+"""The bounds of a range as metadata records hold them, in both encodings (ValueType, ValueMetadata): version 1 (tables
+6 and 8) wraps the logical value, version 2 (table 9) the physical one with a type number beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _NAMESPACE: Final = "org.apache.hudi.avro.model."
 
 
 class Form(NamedTuple):
-    """The wrappers of both versions ("": version 1 has none), the Python type, and the Arrow type (None: by value)."""
+    """The wrappers of both versions ("": none), the Python type, and the Arrow type (None: by value)."""
 
     wrapper_1: str
     wrapper_2: str
@@ -81,10 +79,8 @@ V2_LOGICAL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A minimum or maximum: its logical type (`int`, `date`, `timestamp_micros` …) and its value.
-
-    Dates are days, times and timestamps their counts since midnight or 1970, decimals Decimal, all others plain Python
-    values.
+    """A minimum or maximum, with its logical type (`int`, `date`, `timestamp_micros` …). Dates are days, times and
+    timestamps their counts since midnight or 1970, decimals Decimal, all others plain Python values.
     """
 
     logical: str
@@ -93,9 +89,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """How the bounds of a column are stored (ValueMetadata): ordinal 0 is version 1, else version 2 with a decimal's
-    "precision,scale" in `info`.
-    """
+    """How a column's bounds are stored: ordinal 0 is version 1, else 2 with a decimal's "precision,scale" in `info`."""
 
     ordinal: int
     info: str | None = None
@@ -126,9 +120,8 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
 def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
     """The `minValue` or `maxValue` of a record: (wrapper's full name, {"value": …}); None for no bound.
 
-    Version 1 wraps by the logical type, and takes times and timestamps of columns as plain numbers (`int`, `long`);
-    decimals have scale 15. Version 2 wraps by `value_type`, which must match it. Raises FormatError for a bound
-    that the encoding does not hold.
+    Version 1 takes times and timestamps as plain numbers (`int`, `long`); decimals have scale 15. Version 2 wraps by
+    `value_type`. Raises FormatError for a bound that the encoding does not hold.
     """
     if bound is None:
         return None
@@ -144,9 +137,7 @@ def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[
 
 
 def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
-    """The decimal's digits at that scale as the least number of big-endian bytes (BigInteger.toByteArray); `whole`: at
-    most 30 digits.
-    """
+    """The decimal's digits at that scale as BigInteger.toByteArray; `whole`: at most 30 digits."""
     scaled = value.scaleb(scale, context=CONTEXT)
     number = int(scaled)
     if number != scaled:
@@ -166,15 +157,13 @@ def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:
 
 
 def bound_type(wrapper: str, ordinal: int) -> str:
-    """The logical type of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none).
-    Raises CorruptFileError.
-    """
+    """The logical type of a bound, by the ordinal of its value type (-1: version 1). Raises CorruptFileError."""
     value_type = None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}
     return _logical_type(wrapper, value_type, "column statistics")[0]
 
 
 def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
-    """The logical type of a bound, and the scale of a decimal."""
+    """With the scale of a decimal."""
     if value_type is None:
         if wrapper not in _V1_LOGICAL:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
@@ -187,7 +176,6 @@ def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
 
 
 def _scale(info: Any, path: str) -> int:
-    """The scale in "precision,scale"."""
     parts = str(info).split(",")
     if len(parts) != 2 or not all(part.strip().isdecimal() and len(part) < 5 for part in parts):
         raise CorruptFileError(f"column statistics hold a decimal of the type {info!r}", path=path)

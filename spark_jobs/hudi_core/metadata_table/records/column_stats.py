@@ -1,7 +1,5 @@
 """The form of the records of `column_stats`, `partition_stats` and `expr_index_*`: decoded, encoded, merged by key, and
-as Arrow tables (HoodieMetadataColumnStats, HoodieMetadataPayload; HoodieTableMetadataUtil.mergeColumnStatsRecords).
-
-Which records an action makes say partitions.column_stats and its neighbours; how ranges merge says range_merge.
+as Arrow tables (HoodieMetadataColumnStats; HoodieTableMetadataUtil.mergeColumnStatsRecords).
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from hudi_core.metadata_table.keys import (
     partition_id,
     partition_stats_key,
 )
-from hudi_core.metadata_table.record import RecordType
+from hudi_core.metadata_table.record import RecordRules, RecordType
 from hudi_core.metadata_table.records.bound_arrow import natural_type, to_arrow
 from hudi_core.metadata_table.records.bound_encoding import ValueType, decode_bound, encode_bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
@@ -28,17 +26,14 @@ from hudi_core.metadata_table.records.range_merge import empty_type, is_unknown,
 from hudi_core.model.partition import NON_PARTITIONED
 
 STATISTICS_TYPES = frozenset({RecordType.COLUMN_STATS, RecordType.PARTITION_STATS})
-"""The types of records that hold statistics."""
 _COUNTS = ("nullCount", "valueCount", "totalSize", "totalUncompressedSize")
 _UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """One record. `name` is a plain file name, in records of whole partitions (`of_partition`) the partition's path
-    (`""`: no partitions).
-
-    `is_tight`: the range is that of the current rows; else it may be wider (log files, merged records).
+    """One record. `name` is a plain file name, or with `of_partition` a partition's path. `is_tight`: the range is that
+    of the current rows; else it may be wider (log files, merged records).
     """
 
     name: str
@@ -48,17 +43,14 @@ class ColumnStats:
     of_partition: bool
 
 
-class ColumnStatsRules:
-    """group_reader.RecordRules of the partitions that hold statistics."""
-
-    keyless = False
+class ColumnStatsRules(RecordRules[ColumnStats]):
+    """Of the partitions that hold statistics."""
 
     def __init__(self, *, counted: bool = False) -> None:
         """`counted` refuses a record without one of its counts, else that is 0."""
         self._counted = counted
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> ColumnStats:
-        """The statistics of a datum; raises CorruptFileError naming `path`."""
         body, number = datum.get("ColumnStatsMetadata"), datum.get("type")
         if number not in STATISTICS_TYPES or not isinstance(body, dict):
             raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not column statistics", path=path)
@@ -104,8 +96,8 @@ def statistics_table(
     `value_count`, `uncompressed_size`, `is_tight`.
 
     `min` and `max` have the type `arrow_type`, or with None the bounds' own; null where the range is unknown or all
-    values are null, which `null_count == value_count` distinguishes. Counts are as the writer gave them: of a log file,
-    they are not those of its rows. Sizes are of the column's chunks before compression, 0 in a log file.
+    values are null (`null_count == value_count`). Counts are as the writer gave them: of a log file, not those of its
+    rows. Sizes are of the column's chunks before compression, 0 in a log file.
     """
     stats = [item for _, item in rows]
     ranges = [item.range for item in stats]
@@ -125,14 +117,12 @@ def statistics_table(
 
 
 def live(records: Iterable[tuple[str, ColumnStats]]) -> list[tuple[str, ColumnStats]]:
-    """The (key, statistics) pairs that are not deletions."""
+    """Those that are not deletions."""
     return [(key, stats) for key, stats in records if not stats.is_deleted]
 
 
 def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
-    """The record of a file's range; None of an unknown range, or one that the encoding does not hold: then there must
-    be no record.
-    """
+    """None of an unknown range, or one that the encoding does not hold: then there must be no record."""
     body = _body(file.name, found)
     key = column_stats_key(found.column, file.partition, file.name)
     return None if body is None else (key, _datum(RecordType.COLUMN_STATS, body))
@@ -141,10 +131,7 @@ def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
 def partition_record(
     partition: str, found: ColumnRange, *, of_expression: bool = False, widens: bool = False
 ) -> Record | None:
-    """The record of a whole partition's range, which replaces the older one, or `widens` it; None as file_record.
-
-    `of_expression`: it is a record of an expression index.
-    """
+    """Of a whole partition's range, which replaces the older one, or `widens` it; None as file_record."""
     body = _body(partition, found)
     if body is None:
         return None
@@ -153,19 +140,19 @@ def partition_record(
 
 
 def partition_deletion(partition: str, column: str, version: int) -> Record:
-    """The deletion of a partition's range (HoodieColumnRangeMetadata.stub); it names no file, as in Hudi."""
+    """The deletion of a partition's range; it names no file, as in Hudi."""
     return whole_key(column, partition), deletion(RecordType.PARTITION_STATS, "", column, version)
 
 
 def deletion(record_type: RecordType, name: str, column: str, version: int) -> dict[str, object]:
-    """The datum of a deletion: a range of which nothing is known (HoodieColumnRangeMetadata.stub)."""
+    """A range of which nothing is known (HoodieColumnRangeMetadata.stub)."""
     unknown = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
     is_tight = record_type is RecordType.PARTITION_STATS
     return _datum(record_type, {**(_body(name, unknown) or {}), "isDeleted": True, "isTightBound": is_tight})
 
 
 def whole_key(column: str, partition: str, *, of_expression: bool = False) -> str:
-    """The key of a whole partition's range in `partition_stats`, or in an expression index."""
+    """Of a whole partition's range in `partition_stats`, or in an expression index."""
     if of_expression:
         return column_id(column) + partition_id(PARTITION_STATISTICS) + partition_id(partition)
     return partition_stats_key(column, partition)

@@ -1,6 +1,4 @@
-"""The input of partition types, as plain values: statistics of data files, and what an action did to files. They are
-read by extract, and encoded by the modules of each record.
-"""
+"""The input of partition types, as plain values: statistics of data files, and what an action did to files."""
 
 from __future__ import annotations
 
@@ -21,19 +19,14 @@ Record = tuple[str, Datum | None]
 REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 """Operations (`operationType`) that write no new values."""
 MAX_DELETIONS: Final = 1 << 18
-"""Deletions of statistics or filters that a clean writes into one partition of the metadata table; some 600 bytes each
-while they are sorted.
-
-Those of more files are omitted: readers use the statistics and filters of listed files only, and no file name comes
-twice.
+"""Deletions of statistics or filters that a clean writes into one partition; some 600 bytes each while they are sorted.
+Those of more files are omitted: readers use those of listed files only, and no file name comes twice.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DataFileRef:
-    """A data file: partition path (`""`: no partitions), plain name, size in bytes, and whether it is a base file (else
-    a log file).
-    """
+    """A data file by its partition path, plain name and size in bytes; a base file, or else a log file."""
 
     partition: str
     name: str
@@ -42,7 +35,6 @@ class DataFileRef:
 
     @staticmethod
     def of(file: DataFile) -> DataFileRef:
-        """The reference to a file of a listing or a slice."""
         return DataFileRef(file.partition, file.name, file.size, isinstance(parse_data_file(file.name), BaseFileName))
 
     @property
@@ -54,10 +46,8 @@ class DataFileRef:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """What one file (or partition) holds of one column (HoodieColumnRangeMetadata).
-
-    Bounds are None where all values are null or nothing is known. Counts are rows, sizes bytes of the column's chunks
-    (0: of a log file). `type` is how the bounds are stored.
+    """What one file (or partition) holds of one column (HoodieColumnRangeMetadata). Bounds are None where all values
+    are null or nothing is known; counts are rows, sizes bytes of the column's chunks (0: of a log file).
     """
 
     column: str
@@ -72,7 +62,7 @@ class ColumnRange:
 
 @dataclass(frozen=True, slots=True)
 class FilterText:
-    """A bloom filter as a footer holds it: its type code (`DYNAMIC_V0`, `SIMPLE`) and its base64 text."""
+    """As a footer holds it: its type code (`DYNAMIC_V0`, `SIMPLE`) and its base64 text."""
 
     type_code: str
     text: str
@@ -82,9 +72,9 @@ class FilterText:
 class FileStatistics:
     """The statistics of one data file. `rows` counts the rows of a base file, the records of a log file's data blocks.
 
-    `ranges` are those of the indexed columns, also of columns that the file lacks; `bloom` is the filter over record
-    keys; `expressions` are the values of each expression index, by metadata partition, without those that have nothing
-    for such a file. `partial`: a log file of rows that lack columns, whose ranges without values are of those columns.
+    `ranges` are those of the indexed columns, also of columns that the file lacks; `expressions` are by metadata
+    partition, without those that have nothing for such a file. `partial`: a log file of rows that lack columns, whose
+    ranges without values are of those columns.
     """
 
     file: DataFileRef
@@ -96,19 +86,17 @@ class FileStatistics:
 
     @property
     def bounds_rows(self) -> bool:
-        """Whether it has a part in the range of its partition: a base file without rows (a compaction of deletes leaves
-        one) has no ranges, nor has a log file of changes (CDC), which no reader merges.
+        """Whether it has a part in the range of its partition, as neither a base file without rows nor a log of
+        changes.
         """
         return bool(self.ranges) or self.rows > 0 or not (self.file.is_base or self.file.is_cdc)
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression index, for readers of rows.
-
-    `index_type` is what it holds of each file, `column_stats` or `bloom_filters`; `zone` is Spark's session zone, None
-    where it is not known; `bloom` are entries, error rate and most entries of its filters; `version` is that of its
-    value encoding.
+    """An expression index, for readers of rows. `index_type` is `column_stats` or `bloom_filters`, `zone` Spark's
+    session zone, if known, `version` that of its value encoding; `bloom` are entries, error rate and most entries of
+    filters.
     """
 
     partition: str
@@ -122,7 +110,6 @@ class Expression:
 
     @property
     def base_files_only(self) -> bool:
-        """Whether log files have no part in it: filters are of base files."""
         return self.index_type != COLUMN_STATS
 
 
@@ -130,20 +117,15 @@ class Expression:
 class CommitUpdate:
     """What a completed write, compaction, clustering or overwrite did: the input of the partition types.
 
-    `operation` is the commit's `operationType` (enum name). `stats` are its write stats by partition path, `written`
-    the statistics of the base and log files in them (change-data files have none), `replaced` the ids of the file
-    groups it replaced, by partition path. `remaining` are, of each partition that it wrote to or replaced groups of,
-    the statistics of the other files in the slices after it, without replaced groups and older slices, for partition
-    types with `needs.remaining`.
+    `operation` is the commit's `operationType` (enum name). `stats` and `replaced` file group ids are by partition
+    path, `written` the statistics of the written base and log files. Of each partition that it wrote to or replaced
+    groups of, `remaining` are the statistics of the other files in the slices after it, for types with
+    `needs.remaining`, and `recorded` the ranges, by column, that the index holds of the partition as a whole.
 
-    `recorded` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
-    used by operations that only rewrite rows (`rewrites`). `by_partition`: the records of single files are made
-    elsewhere (prepare), and `written` holds one entry for all files of a partition (range_merge.merge_statistics), for
-    partition types with records of whole partitions.
-
-    `overtakes`: a write with an older instant is pending, and log files of the metadata table merge in the order of
-    instants. A range that replaced the older record would also replace the one of that write, and hide its rows once it
-    completes (docs/decisions/0010).
+    `by_partition`: the records of single files are made elsewhere (prepare), and `written` holds one entry for all
+    files of a partition (range_merge.merge_statistics). `overtakes`: a write with an older instant is pending, and log
+    files of the metadata table merge in the order of instants. A range that replaced the older record would also
+    replace the one of that write, and hide its rows once it completes (docs/decisions/0010).
     """
 
     instant: str
@@ -158,9 +140,7 @@ class CommitUpdate:
 
     @property
     def rewrites(self) -> bool:
-        """Whether rows are only rewritten: the ranges of whole partitions then hold as they are, and are never
-        narrowed, whether or not `overtakes` is known.
-        """
+        """Whether rows are only rewritten: the ranges of whole partitions then hold, and are never narrowed."""
         return self.operation in REWRITES
 
     def written_in(self) -> dict[str, list[FileStatistics]]:
@@ -173,11 +153,8 @@ class CommitUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What a clean, a rollback or a restore did: files that came and went, by partition path (`""`: a table without
-    partitions) and plain file name.
-
-    `written` gives sizes in bytes. `dropped_partitions` are those that a clean deleted as a whole: their files are in
-    `deleted` as well.
+    """What a clean, a rollback or a restore did: files that came (with sizes in bytes) and went, by partition path and
+    plain name. `dropped_partitions` are those that a clean deleted as a whole, whose files are in `deleted` as well.
     """
 
     written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -187,7 +164,7 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The statistics that a partition type needs of each data file that a commit wrote."""
+    """What a partition type needs of each data file that a commit wrote."""
 
     ranges: bool = False
     bloom: bool = False

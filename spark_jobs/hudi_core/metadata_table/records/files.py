@@ -14,7 +14,14 @@ import numpy as np
 from hudi_core.codec.avro.column_walk import PADDING, varints
 from hudi_core.codec.binary import Reader
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_record
+from hudi_core.metadata_table.record import (
+    ALL_PARTITIONS,
+    FileEntry,
+    FilesRecord,
+    RecordRules,
+    RecordType,
+    files_record,
+)
 from hudi_core.model.partition import NON_PARTITIONED, join
 from hudi_core.timeline.actions.write_stats import WriteStat
 
@@ -28,21 +35,19 @@ _new_entry = partial(tuple.__new__, FileEntry)
 
 
 def partition_key(partition: str) -> str:
-    """The key of a partition's record: its path, or `.` when the table is not partitioned."""
+    """A partition's path, or `.` when the table is not partitioned."""
     return partition or NON_PARTITIONED
 
 
 def partition_of_key(key: str) -> str:
-    """The partition path of a record's key."""
     return "" if key == NON_PARTITIONED else key
 
 
 def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord]:
-    """The records of a commit, from its write stats by partition path (convertMetadataToFilesPartitionRecords).
-
-    One record names every partition the commit touched, new or not; one record per partition gives the files written
-    and their sizes, change-data files included. Of a file with several stats the largest size counts. Raises
-    FormatError for a path outside its partition or a size that is not positive.
+    """The records of a commit, from its write stats by partition path (convertMetadataToFilesPartitionRecords): one of
+    every partition the commit touched, and of each its written files, change-data files included. Of a file with
+    several stats the largest size counts. Raises FormatError for a path outside its partition or a size that is not
+    positive.
     """
     files: dict[str, dict[str, int]] = {}
     for partition, partition_stats in stats.items():
@@ -60,9 +65,8 @@ def rollback_records(
 ) -> list[FilesRecord]:
     """The records of a rollback: log files it appended (name to size) and files it deleted, by partition path.
 
-    No record for the partition list. Real Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit of the
-    metadata table back instead (convertMetadataToRollbackRecords), and so must a caller without `deleted`. Raises
-    FormatError when a file is in both.
+    Real Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit back instead
+    (convertMetadataToRollbackRecords), and so must a caller without `deleted`. FormatError when a file is in both.
     """
     gone = deleted or {}
     return [
@@ -72,8 +76,8 @@ def rollback_records(
 
 
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRecord]:
-    """The records with which the partition is initialized: one of all partitions, one of each partition's files by name
-    and size in bytes (HoodieBackedTableMetadataWriter.initializeFilesPartition). Raises as commit_records.
+    """The records with which the partition is initialized (HoodieBackedTableMetadataWriter.initializeFilesPartition):
+    one of all partitions, one of each partition's files by name and size in bytes. Raises as commit_records.
     """
     yield FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, dict.fromkeys(map(partition_key, files), FileEntry(0)))
     for partition, sizes in files.items():
@@ -81,10 +85,9 @@ def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRec
 
 
 def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str]) -> list[FilesRecord]:
-    """The records of deleted files, by partition path, and of partitions that were deleted as a whole, as those of a
-    clean (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)).
-
-    For the record of a deleted partition, Hudi 1.2 writes a delete instead, with the same effect.
+    """The records of deleted files and of partitions deleted as a whole, as those of a clean
+    (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)). Of the latter Hudi 1.2 writes a delete instead, with
+    the same effect.
     """
     records = [_files_record(partition, {}, names) for partition, names in sorted(deleted.items())]
     gone = sorted(dropped_partitions)
@@ -120,21 +123,18 @@ def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
     return FilesRecord(newer.key, newer.type, entries)
 
 
-class FilesRules:
-    """group_reader.RecordRules of the `files` partition."""
+class FilesRules(RecordRules[FilesRecord]):
+    """Of the `files` partition."""
 
-    keyless = False
-
-    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilesRecord:
-        """See record.files_record."""
-        return files_record(key, datum, path=path)
+    by_cell = True
 
     def decode_cell(self, schema: str, key: bytes, value: bytes) -> FilesRecord | None:
-        """See files_record_of_cell."""
         return files_record_of_cell(schema, key, value) if len(value) >= LEAST_BYTES else None
 
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilesRecord:
+        return files_record(key, datum, path=path)
+
     def merge(self, older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
-        """See merge."""
         return merge(older, newer, path=path)
 
 
@@ -169,11 +169,11 @@ def _file_name(partition: str, path: str) -> str:
 
 
 def files_record_of_cell(schema: str, key: bytes, value: bytes) -> FilesRecord | None:
-    """The record of a large cell, whose value `schema` encodes, decoded entry by entry without a dict for each: 1 µs a
-    file, where the codec and the checks take 4 µs. None where these have to read it or to refuse it.
+    """The record of a large cell, decoded entry by entry without a dict for each: 1 µs a file, where the codec and the
+    checks take 4 µs. None where these have to read it or to refuse it.
 
-    A map's entries lie one behind the other, each as long as its name, so the way from one to the next is a loop in
-    Python; sizes and marks are then read all at once.
+    A map's entries lie one behind the other, so the way from one to the next is a loop in Python; sizes and marks are
+    then read all at once.
     """
     form = _form(schema)
     if form is None:
@@ -217,9 +217,7 @@ def _record(form: tuple[tuple[str, ...], int], key: bytes, value: bytes) -> File
 
 
 def _entries(data: bytes, at: int, count: int) -> tuple[list[str], list[int], int]:
-    """The names of a block's entries, where these end, and where the last entry does. Raises IndexError behind the
-    data, ValueError.
-    """
+    """The names of a block's entries, where these end, and where the last entry does; IndexError behind the data."""
     names, ends = [], []
     for _ in range(count):
         length = data[at]
@@ -244,9 +242,7 @@ def _entries(data: bytes, at: int, count: int) -> tuple[list[str], list[int], in
 
 @lru_cache(maxsize=16)
 def _form(text: str) -> tuple[tuple[str, ...], int] | None:
-    """What comes before the map, and how many fields that may be null behind it; None for a schema of another form than
-    Hudi's.
-    """
+    """What comes before the map, and how many nullable fields behind it; None for another form than Hudi's."""
     try:
         fields = json.loads(text)["fields"]
         at = next(index for index, child in enumerate(fields) if child["name"] == _FILES)

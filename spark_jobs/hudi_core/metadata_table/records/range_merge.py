@@ -41,9 +41,7 @@ _LONG: Final = 2048
 
 
 def outer_bound(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
-    """The smaller (`upper`: larger) bound, or the one that is there (mergeColumnStatsRecords). None when they do not
-    compare: then nothing is known.
-    """
+    """The smaller (`upper`: larger) bound, or the one there is. None, nothing is known, where they do not compare."""
     if first is None or second is None:
         return first or second
     if first.logical != second.logical and not {first.logical, second.logical} <= {*NUMBERS}:
@@ -74,12 +72,12 @@ def order_of(bound: Bound) -> tuple[bool, Any]:
 
 
 def empty_type(version: int) -> ValueType:
-    """The type of a range without values (ValueMetadata.getEmptyValueMetadata)."""
+    """Of a range without values (ValueMetadata.getEmptyValueMetadata)."""
     return ValueType(0 if version == 1 else _NULL_TYPE)
 
 
 def empty_range(column: str, version: int) -> ColumnRange:
-    """The range of a column in a file without rows (HoodieColumnRangeMetadata.createEmpty)."""
+    """Of a column in a file without rows (HoodieColumnRangeMetadata.createEmpty)."""
     return ColumnRange(column, None, None, 0, 0, 0, 0, empty_type(version))
 
 
@@ -101,9 +99,7 @@ def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
 
 
 def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
-    """Whether a filter that keeps no row of `wide` keeps none of `narrow` either: of bounds that do not compare it is
-    not known, so no.
-    """
+    """Whether a filter that keeps no row of `wide` keeps none of `narrow` either; not where that is not known."""
     if narrow.null_count and not wide.null_count:
         return False
     if narrow.least is None or narrow.greatest is None:
@@ -115,8 +111,8 @@ def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
 
 
 def is_like(recorded: ColumnRange, new: ColumnRange) -> bool:
-    """Whether Hudi's readers merge two ranges of a column as outer_bound does (mergeColumnStatsRecords): of Java's
-    types they compare each with itself alone, and texts in the order of UTF-16, in which U+FF21 is behind U+1F600.
+    """Whether Hudi's readers merge two ranges as outer_bound does (mergeColumnStatsRecords): of Java's types they
+    compare each with itself alone, and texts in the order of UTF-16, in which U+FF21 is behind U+1F600.
     """
     pairs = ((recorded.least, new.least), (recorded.greatest, new.greatest))
     return recorded.type == new.type and all(
@@ -133,9 +129,7 @@ def _in_java_order(one: Any, other: Any) -> bool:
 
 
 def as_type(found: ColumnRange, arrow_type: pa.DataType, version: int) -> ColumnRange:
-    """The range as one of a column that has the Arrow type `arrow_type` now; bounds of another type that do not
-    widen to it become unknown.
-    """
+    """The range of a column that has the type `arrow_type` now; bounds that do not widen to it become unknown."""
     name, value_type = logical_and_type(arrow_type, version)
     least, greatest = _as_logical(found.least, name), _as_logical(found.greatest, name)
     if least is None or greatest is None:
@@ -187,9 +181,8 @@ def _in_wider_type(found: Bound | None, first: Bound | None, second: Bound | Non
 def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
     """The statistics of files of one partition as those of one file without a name; filters are omitted.
 
-    A column that one of them does not record has no range, and neither has an expression: what is unknown of one is
-    unknown of all. Files that bound no rows (FileStatistics.bounds_rows) do not count. May be applied again to what it
-    gives.
+    A column or an expression that one of them does not record has no range: what is unknown of one is unknown of all.
+    Files that bound no rows (FileStatistics.bounds_rows) do not count. May be applied again to what it gives.
     """
     place = DataFileRef(files[0].file.partition, "", sum(item.file.size for item in files), is_base=True)
     bounding = [item for item in files if item.bounds_rows]
@@ -224,10 +217,9 @@ def may_be_false(found: ColumnRange) -> bool:
 
 
 def may_lack_numbers(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa.Array:
-    """Where the ranges of a column in files may lack values beside NaN; `sizes` are the bytes before compression.
-
-    Those that hold zero, as that of a row group with NaN may be in them. Not those from -0.0 on, of columns without
-    negative values: they have their zero from another row group, if any is such.
+    """Where the ranges of a column in files may lack values beside NaN: those that hold zero, as that of a row group
+    with NaN may be in them. Not those from -0.0 on, which have their zero from another row group. `sizes` are before
+    compression.
     """
     if not pa.types.is_floating(least.type):
         return pa.repeat(pa.scalar(False), len(least))
@@ -237,16 +229,12 @@ def may_lack_numbers(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa
 
 
 def may_hide_texts(least: pa.Array, greatest: pa.Array, sizes: pa.Array) -> pa.Array:
-    """Where files that are recorded without bounds, as of nulls alone, may have values; arguments as for
-    may_lack_numbers.
-    """
+    """Where files that are recorded without bounds, as of nulls alone, may have values."""
     return pc.and_(pc.and_(pc.is_null(least), pc.is_null(greatest)), pc.greater_equal(sizes, _LONG))
 
 
 def may_lack_values(least: pa.Array, greatest: pa.Array, nulls: pa.Array, sizes: pa.Array) -> pa.Array:
-    """Where the ranges of a column in whole partitions may be merged with such ones of files; null where there is no
-    bound.
-    """
+    """Where ranges of whole partitions may be merged with such ones of files; null where there is no bound."""
     if pa.types.is_floating(least.type):
         return pc.invert(pc.or_(pc.greater(least, 0), pc.less(greatest, 0)))
     if pa.types.is_string(least.type) or pa.types.is_large_string(least.type):

@@ -50,8 +50,8 @@ _THREADS: Final = 16
 
 
 def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_retained: int) -> ServiceOutcome:
-    """Finishes what is pending, else cleans the metadata table of the data table in `storage`; `data_commits_retained`
-    is what the data table's clean keeps (`hoodie.clean.commits.retained`).
+    """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
+    (`hoodie.clean.commits.retained`).
 
     The caller holds the table lock. Killed anywhere, it can be run again. Raises FormatError for a pending plan that
     names something else than files of the metadata table, or files that readers need; nothing was deleted then.
@@ -91,9 +91,7 @@ def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_re
 
 
 def _pending_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, PlanAndPath]:
-    """The plans of the pending cleans, oldest first. One that a crash left empty is taken off the timeline instead, as
-    services/clean/job.py does on the data table.
-    """
+    """Oldest first. One that a crash left empty is taken off the timeline, as services/clean/job.py does."""
     plans: dict[str, PlanAndPath] = {}
     for item in timeline.pending().of_actions(Action.CLEAN):
         found = read_clean_plan(active, item.requested_time)
@@ -130,8 +128,8 @@ def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timel
 def _check_unneeded(
     storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, plan: CleanPlan, path: str
 ) -> None:
-    """Raises FormatError, before anything is deleted, where the plan of a pending clean, perhaps of another writer,
-    names a file that readers merge: no clean takes the latest slice of a file group.
+    """Raises FormatError where the plan of a pending clean, perhaps of another writer, names a file that readers merge:
+    no clean takes the latest slice of a file group.
     """
     for partition, names in plan.files.items():
         folder = f"{ROOT}/{partition}"
@@ -154,7 +152,7 @@ def _execute_all(
 
 
 def _execute(storage: Storage, metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan, path: str) -> int:
-    """Deletes the plan's files and completes the clean; returns how many were there."""
+    """Returns how many files were there."""
     started = time.monotonic()
     in_inflight = metadata_timeline.features.clean_plan_in_inflight
     metadata_timeline.active.to_inflight(instant, Action.CLEAN, storage.read(path) if in_inflight else b"")

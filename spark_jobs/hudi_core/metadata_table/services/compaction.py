@@ -21,12 +21,7 @@ from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.compaction_planner import compaction_plan, due
-from hudi_core.metadata_table.services.merge_group import (
-    CompactedGroup,
-    GroupUnit,
-    compact_group,
-    compact_group_task,
-)
+from hudi_core.metadata_table.services.merge_group import CompactedGroup, GroupUnit, compact_group, compact_group_task
 from hudi_core.metadata_table.timeline import NEWER_COUNTS, MetadataTimeline, ServiceOutcome, latest_schema
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_data_file
@@ -47,11 +42,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MetadataCompaction:
-    """Compacts the metadata table of the data table in `storage`. The caller holds the table lock while `run` or
-    `finish` is called; `guard` raises when it is lost, the default is for a table of one process.
-
-    Memory of a file group's merge: see compact_group. By default the groups are merged one after the other in this
-    process, else by `workers`.
+    """The caller holds the table lock; `guard` raises when it is lost, the default is for a table of one process. By
+    default the groups are merged one after the other in this process, else by `workers`; memory of one: see
+    compact_group.
     """
 
     storage: Storage
@@ -106,7 +99,7 @@ class MetadataCompaction:
         return self._execute_all(pending, data)
 
     def _check_files(self, data: Timeline) -> None:
-        """Before anything is written: what a cut log file lacks would be gone for good once it is compacted."""
+        """What a cut log file lacks would be gone for good once it is compacted."""
         snapshot = MetadataTableSnapshot(self.storage, self.config, data)
         for partition in sorted(self.config.metadata_partitions):
             snapshot.checked_slices(partition)
@@ -116,9 +109,7 @@ class MetadataCompaction:
         return ServiceOutcome(tuple(instants), len(stats), sum(stat.file_size_in_bytes for stat in stats))
 
     def _places(self, metadata_timeline: Timeline) -> list[LatestSlice]:
-        """The file groups of all partitions that are listed or being built; the folder of another is what a crash
-        left.
-        """
+        """Of listed partitions and those being built; another folder is what a crash left."""
         kept = self.config.metadata_partitions | self.config.metadata_partitions_inflight
         return [place for place in self._metadata_timeline.all_slices(metadata_timeline) if place.partition in kept]
 
@@ -148,8 +139,8 @@ class MetadataCompaction:
     def _checked_slices(
         self, plan: CompactionPlan, instant: str, timeline: Timeline, blocks: BlockFilter
     ) -> list[FileSlice]:
-        """The slices that the plan names, once they are shown to be those of the metadata table at the plan's instant;
-        the plan may be another writer's. Each partition is listed once.
+        """The slices that the plan, perhaps another writer's, names, once they are shown to be those at the plan's
+        instant.
 
         Not compared is an index that is being built: its base files appear below the plan's instant after the plan, and
         are written again when the build goes on.
@@ -200,9 +191,7 @@ class MetadataCompaction:
         ]
 
     def _remove_losers(self, plan: CompactionPlan, instant: str, stats: Iterable[WriteStat]) -> None:
-        """Base files of this instant that dead attempts left, or write late, would count beside ours once it is
-        completed.
-        """
+        """Base files that dead attempts left, or write late, would count beside ours."""
         winners = {f"{ROOT}/{stat.path}": stat.file_size_in_bytes for stat in stats}
         partitions = {f"{ROOT}/{item.partition}" for item in plan.operations}
         remove_losers(self.storage, instant, partitions, winners, check=self.guard)
@@ -245,7 +234,7 @@ def _prove(plan: CompactionPlan, results: Sequence[CompactedGroup], instant: str
 
 
 def _stat(operation: CompactionOperation, result: CompactedGroup, *, newer: bool) -> WriteStat:
-    """What the commit says of a base file (HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle)."""
+    """HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle."""
     counts = result.counts
     log_bytes = int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0))
     extra = {**NEWER_COUNTS, "prevBaseFile": operation.base_file} if newer else {}

@@ -1,9 +1,8 @@
 """When the metadata table is compacted, under which instant, and what of it
 (HoodieBackedTableMetadataWriter.compactIfNecessary).
 
-It is due after `hoodie.metadata.compact.max.delta.commits` deltacommits (`trigger`; 10 unless set). Pure but for what
-it is given. Every file group of every partition is compacted at once: the data table archives up to the compaction's
-instant (UnBoundedCompactionStrategy).
+It is due after `hoodie.metadata.compact.max.delta.commits` deltacommits (10 unless set). Every file group of every
+partition is compacted at once: the data table archives up to the compaction's instant (UnBoundedCompactionStrategy).
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A compaction that is to be planned. `before` is None in layout 1, else logs that completed at or after it stay
-    out.
-    """
+    """`before` is None in layout 1, else logs that completed at or after it stay out."""
 
     instant: str
     before: str | None
@@ -36,11 +33,11 @@ class Due:
 def due(
     data: Timeline, metadata_timeline: Timeline, features: TableVersion, *, trigger: int, draw: Callable[[], str]
 ) -> Due | str:
-    """The compaction that is due after `trigger` deltacommits since the last one, or why none is. `draw` gives a new
-    instant of the table.
+    """The compaction that is due after `trigger` deltacommits, or why none is. Pure but for `draw`, which gives a new
+    instant.
 
-    `data` and `metadata_timeline` are the timelines of the data table and of the metadata table, loaded under the table
-    lock; nothing of the latter that could be finished or rolled back is pending.
+    `data` and `metadata_timeline` were loaded under the table lock; nothing of the latter that could be finished or
+    rolled back is pending.
     """
     deltas = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT)
     latest = deltas.last()
@@ -76,7 +73,7 @@ def due(
 
 def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
     """An indexing action that builds an index now. Its base files have the instant of the indexing, or an earlier one:
-    below a newer base file, of what writers recorded in the index meanwhile, no reader would find them.
+    below a newer base file no reader would find them.
     """
     inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
     recorded = metadata_timeline.completed().requested_times
@@ -112,7 +109,7 @@ def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: T
 def compaction_plan(
     places: Iterable[LatestSlice], metadata_timeline: Timeline, before: str | None, features: TableVersion
 ) -> CompactionPlan:
-    """The plan: one operation for every file group with log files, of those that completed before `before`."""
+    """One operation for every file group with log files, of those that completed before `before`."""
     completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
     operations = []
     for place in places:
@@ -135,8 +132,8 @@ def _operation(place: LatestSlice, logs: Sequence[FileInfo]) -> CompactionOperat
 
 
 def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:
-    """An instant that is not on the timeline is archived, and so completed before. One that is older than the base file
-    was merged into it: Hudi may clean its log file while a plan waits, and the plan could not be run without it.
+    """An instant that is not on the timeline is archived, and so completed before. One older than the base file was
+    merged into it: Hudi may clean its log file while a plan waits.
     """
     if (
         instant not in completions

@@ -60,7 +60,7 @@ class Counts:
 
 
 class GroupMerge:
-    """Merges `sources`, oldest first, of which the first may be the base file. Values come out encoded by `encoder`."""
+    """Merges `sources`, oldest first, of which the first may be the base file."""
 
     def __init__(self, sources: Sequence[Source], encoder: RecordEncoder) -> None:
         self._sources = sources
@@ -72,11 +72,9 @@ class GroupMerge:
         self.counts = Counts()
 
     def write(self, open_file: Callable[[], MetadataBaseFile]) -> MetadataBaseFile | None:
-        """Writes what there is, sorted, into the file that is opened at the first record; returns that, not closed, or
-        None without records.
-
-        A group with a base file always has one. Raises CorruptFileError for a source that is not sorted, or holds
-        something else than records.
+        """Writes what there is into the file that is opened at the first record; returns that, not closed, if any. A
+        group with a base file always has one. Raises CorruptFileError for a source that is not sorted, or holds no
+        records.
         """
         file = open_file() if self._has_base else None
         streams = [
@@ -195,9 +193,7 @@ def _text(key: bytes) -> str:
 
 @lru_cache(maxsize=32)
 def _is_same(schema: str, other: str) -> bool:
-    """Whether values of one schema are values of the other, and begin with the `_hoodie_*` fields: texts may differ in
-    docs and layout.
-    """
+    """Whether values of one schema are values of the other, and begin with the `_hoodie_*` fields."""
     try:
         first, second = _bare(json.loads(schema)), _bare(json.loads(other))
     except RecursionError:
@@ -221,7 +217,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _blanked(value: bytes, path: str) -> bytes:
-    """The value with null `_hoodie_*` fields: real Hudi's base files hold their own name in one of them."""
+    """With null `_hoodie_*` fields: real Hudi's base files hold their own name in one of them."""
     if value.startswith(_BLANK):
         return value
     reader = Reader(value, path)
@@ -234,8 +230,8 @@ def _blanked(value: bytes, path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class GroupUnit:
-    """A file slice of the metadata table, in one of its partitions, that one task compacts at `instant`. `blocks` are
-    those that count for readers too, `schema` is that of the records as they are stored.
+    """A file slice of the metadata table that one task compacts at `instant`. `blocks` are those that count for readers
+    too, `schema` is that of the stored records.
     """
 
     uri: str
@@ -258,17 +254,15 @@ class CompactedGroup:
 
 
 def compact_group_task(unit: GroupUnit, attempt: TaskAttempt) -> CompactedGroup:
-    """Writes the base file of a unit; the UnitTask of the compaction. See compact_group."""
+    """engine.protocol.UnitTask."""
     storage = open_data_storage(unit.uri, unit.storage_options)
     return compact_group(storage, unit, WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id))
 
 
 def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> CompactedGroup:
-    """Merges a file group into a new base file.
-
-    There is nothing to write of a group without base file whose logs hold no record: it stays as it is. Memory: see
-    GroupMerge and MetadataBaseFile. Raises CorruptFileError for a damaged file, StorageNotFoundError for one that is
-    gone.
+    """Merges a file group into a new base file; one without base file whose logs hold no record stays as it is. Memory:
+    see GroupMerge and MetadataBaseFile. Raises CorruptFileError for a damaged file, StorageNotFoundError for one that
+    is gone.
     """
     item = check_slice(unit.file_slice)
     folder, file_id = f"{ROOT}/{check_file_name(item.file_group.partition, source=_UNIT)}", item.file_group.file_id

@@ -44,8 +44,6 @@ _ROUND = 200
 
 @dataclass(frozen=True, slots=True)
 class ServiceResults:
-    """The results of the services."""
-
     rolled_back: tuple[str, ...]
     compacted: ServiceOutcome
     cleaned: ServiceOutcome
@@ -61,8 +59,7 @@ def perform_table_services(
     clock: InstantClock | None = None,
     workers: Workers | None = None,
 ) -> ServiceResults:
-    """Rolls failed deltacommits back, then cleans, compacts and archives the metadata table of the data table in
-    `storage`.
+    """Rolls failed deltacommits back, then cleans, compacts and archives the metadata table.
 
     The caller holds the table lock; `guard` raises when it is lost. `config` lists a metadata table and was loaded
     under the lock, `options` are Hudi's, `workers` are for the compaction. Killed anywhere, it can be run again. Raises
@@ -88,14 +85,13 @@ def roll_back_failed(
     storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None
 ) -> tuple[str, ...]:
     """Rolls pending deltacommits back whose action has ended on the data table, or never was there; returns their
-    instants (rollbackFailedWrites, before a metadata writer writes).
+    instants (rollbackFailedWrites). Killed anywhere, it can be run again. Raises as MetadataRollback.run.
 
     All that is written to the metadata table is written under the table lock, which the caller holds: what is pending
-    was left by a dead writer. An action that is pending on the data table is left to the data table's own rollback
-    (MetadataPublisher.roll_back), which knows what became of the files. An index that an indexing action builds is
-    built without the lock, so its deltacommit is left while that is pending. A partition that was being initialized is
-    not listed: its files go when it is initialized again. A rollback whose plan cannot be read leaves the timeline, as
-    on the data table (services/rollback/job.py). Killed anywhere, it can be run again. Raises as MetadataRollback.run.
+    was left by a dead writer. An action that is pending on the data table is left to its own rollback
+    (MetadataPublisher.roll_back), and an index that an indexing action builds, without the lock, to that. A partition
+    that was being initialized is not listed: its files go when it is initialized again. A rollback whose plan cannot be
+    read leaves the timeline, as on the data table (services/rollback/job.py).
     """
     metadata_timeline = MetadataTimeline(storage, config, clock)
     timeline = metadata_timeline.active.load()
@@ -122,11 +118,10 @@ def roll_back_failed(
 def to_archive(
     metadata_timeline: Timeline, data: Timeline, keep_min: int, keep_max: int, *, counts_cleans: bool
 ) -> str | list[Instant]:
-    """The instants to archive, in timeline order, or why there are none. Pure. `keep_min` and `keep_max` are
-    the data table's options.
+    """The instants to archive, in timeline order, or why there are none. Pure.
 
-    `counts_cleans`: cleans and rollbacks go by their own number, as in layout 1; else those before the last commit that
-    goes.
+    `keep_min` and `keep_max` are the data table's options. `counts_cleans`: cleans and rollbacks go by their own
+    number, as in layout 1; else those before the last commit that goes.
     """
     commits = metadata_timeline.commits()
     least, most = keep_min + 1, keep_max + 1
@@ -165,10 +160,8 @@ def _by_number(others: Timeline, least: int, most: int) -> list[Instant]:
 def archive(
     storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, config: ArchiveConfig, guard: Guard
 ) -> ServiceOutcome:
-    """Archives what may go of the metadata table's timeline; `data` is the data table's.
-
-    The caller holds the table lock; `guard` raises when it is lost. Killed anywhere, it can be run again. Memory: a
-    round of instants.
+    """Archives what may go of the metadata table's timeline; `data` is the data table's. The caller holds the table
+    lock. Killed anywhere, it can be run again. Memory: a round of instants.
     """
     active, features = metadata_timeline.active, metadata_timeline.features
     counts_cleans = not features.completion_time_in_name

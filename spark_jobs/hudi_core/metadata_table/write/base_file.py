@@ -1,9 +1,7 @@
 """Writes a base file of the metadata table: an HFile of a file group's records, with a bloom filter of their keys
-(HoodieAvroHFileWriter).
-
-As real Hudi's: GZ, one MiB a block, the filter as meta block `bloomFilter`, the type code and the first and last key in
-the file info. Only the records' `_hoodie_file_name` is null, as in log blocks: it is not read, and records are copied
-unchanged between files.
+(HoodieAvroHFileWriter): GZ, one MiB a block, the filter as meta block `bloomFilter`, its type code and the first and
+last key in the file info. Only `_hoodie_file_name` is null, as in log blocks: it is not read, and records are copied
+unchanged.
 """
 
 from __future__ import annotations
@@ -24,15 +22,12 @@ _BATCH: Final = 8192
 
 
 class MetadataBaseFile:
-    """A new base file, written block by block. Use it in a `with` block: an error inside removes what was written.
-
-    Memory: one block of 1 MiB, the index, and the filter: a byte a bit, twice 2.6 MB at the most.
+    """A new base file, written block by block. In a `with` block an error removes what was written. Memory: one block
+    of 1 MiB, the index, and the filter: a byte a bit, twice 2.6 MB at the most.
     """
 
     def __init__(self, storage: Storage, path: str, schema: str, *, bloom_entries: int) -> None:
-        """`schema` is that of the values (`_hoodie_*` columns first), `bloom_entries`
-        TableVersion.metadata_bloom_entries.
-        """
+        """`schema` is that of the values (`_hoodie_*` columns first)."""
         self.path = path
         self._storage = storage
         self._schema = schema
@@ -47,13 +42,10 @@ class MetadataBaseFile:
 
     @property
     def count(self) -> int:
-        """The records added so far."""
         return self._writer.count
 
     def add(self, key: bytes, value: bytes) -> None:
-        """Adds a record; keys ascend by their bytes and are distinct. Raises ValueError otherwise, and for a key that
-        fits no HFile.
-        """
+        """Keys ascend by their bytes and are distinct. Raises ValueError otherwise, and for one that fits no HFile."""
         self._start(key)
         self._writer.add(key, value)
         self._last = key
@@ -62,7 +54,7 @@ class MetadataBaseFile:
             self._hash()
 
     def add_batch(self, keys: pa.Array, values: pa.Array) -> None:
-        """Adds the records of two binary arrays without nulls; as add, for many at once."""
+        """Two binary arrays without nulls; as add, for many at once."""
         if not len(keys):
             return
         if len(keys) > 1 and pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1)).true_count:

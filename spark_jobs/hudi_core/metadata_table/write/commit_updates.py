@@ -38,8 +38,8 @@ class CommitPartitions:
     """The partition types that a table's properties list, without row-level indexes. `settings` are Hudi's options by
     name, `schema` the table's behind a commit that changes it.
 
-    Raises UnsupportedError at the first use for a partition type that is unknown or that this release cannot maintain
-    on the table.
+    Raises UnsupportedError at the first use for a type that is unknown or that this release cannot maintain on the
+    table.
     """
 
     storage: Storage
@@ -52,7 +52,7 @@ class CommitPartitions:
         return requirements_of(self._table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
-        """The partition types with records of single files, which can be prepared (metadata_table.write.prepare)."""
+        """Those with records of single files, which can be prepared (write.prepare)."""
         return frozenset(name for name, item in self._partition_types.items() if item.by_file)
 
     def records(
@@ -68,9 +68,9 @@ class CommitPartitions:
         """The records of a pending commit by metadata partition; `written` are the statistics of its base and log files
         for `requested`.
 
-        `by_partition` is as in CommitUpdate: the records of single files are omitted. Made when they are iterated. Of a
-        commit that has completed, `listing` gives the existing files. The caller holds the table lock. Raises
-        ConflictError when the requirements have grown: a partition's range would not cover the new files.
+        `by_partition` is as in CommitUpdate. Of a commit that has completed, `listing` gives the existing files. The
+        caller holds the table lock. Raises ConflictError when the requirements have grown: a partition's range would
+        not cover the new files.
         """
         requirements = self.requirements()
         if not _covers(requested, requirements):
@@ -118,17 +118,15 @@ class CommitPartitions:
 
 
 def overtakes(config: TableConfig, data: Timeline, instant: str) -> bool:
-    """Whether a write is pending on `data`, the data table's timeline, whose ranges of whole partitions those of a
-    commit at `instant` would replace: it is older, and log files of the metadata table merge by instants.
+    """Whether an older write is pending, whose ranges of whole partitions those of a commit at `instant` would replace:
+    log files of the metadata table merge by instants.
     """
     writes = data.pending().of_actions(*COMMIT_ACTIONS)
     return config.features.log_name_has_delta_commit and any(item.requested_time < instant for item in writes)
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:
-    """Whether statistics for `requested` satisfy `requirements` for files written then: a newer column is null
-    in them.
-    """
+    """Whether statistics for `requested` do for files written then: a newer column is null in them."""
     known = {field["name"] for field in requested.schema["fields"]}
     missing = [
         name
@@ -147,10 +145,7 @@ def range_types(table: IndexedTable, names: Collection[str]) -> dict[str, Partit
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """Ranges of the partitions in the commit of `files` that do not hold all values there are.
-
-    `records` widen them, by metadata partition; `partitions` are the data partitions concerned.
-    """
+    """`records`, by metadata partition, widen ranges of `partitions` that do not hold all values there are."""
 
     records: Mapping[str, Sequence[Record]]
     partitions: tuple[str, ...]
@@ -183,13 +178,7 @@ def widening(
             # As of an operation that rewrites all these files: it widens ranges that do not contain them.
             statistics = (*remaining[partition], *(written or {}).get(partition, ()))
             update = CommitUpdate(
-                instant,
-                Operation.COMPACT,
-                {},
-                statistics,
-                recorded=recorded,
-                by_partition=True,
-                overtakes=overtakes,
+                instant, Operation.COMPACT, {}, statistics, recorded=recorded, by_partition=True, overtakes=overtakes
             )
             found = list(partition_type.of_commit(update))
             narrow.update([partition] if found else ())
@@ -209,7 +198,7 @@ def widen_ranges(
     """Widens the ranges of `partitions` where they are too narrow; returns those partitions. No effect in layout 1.
 
     `data` is the data table's timeline. The older ranges are not replaced, but for those of another type: those of a
-    pending write with an older instant still count. The caller holds the table lock. As widening.
+    pending write with an older instant still count. The caller holds the table lock. Errors and memory as widening.
     """
     metadata_timeline = writer.metadata_timeline
     if not partitions or not metadata_timeline.features.log_name_has_delta_commit or not range_types(table, names):

@@ -1,10 +1,10 @@
 """Writes records to the metadata table under one instant: a log file in every file group concerned, and the
 deltacommit.
 
-The output depends on the records alone, so a repeated run with the same records continues after a crash: a block of the
-instant in a file group is complete, as log files appear atomically. Where another attempt at the instant has other
-records, with other file names, `write_alone` refuses its files. Memory: the records of all partitions as encoded cells,
-and one log file, of staged blocks some row_exchange.LOG_BYTES.
+The output depends on the records alone, so a repeated run continues after a crash: a block of the instant in a file
+group is complete, as log files appear atomically. Where another attempt has other records, with other file names,
+`write_alone` refuses its files. Memory: the records of all partitions as encoded cells, and one log file, of staged
+blocks some row_exchange.LOG_BYTES.
 """
 
 from __future__ import annotations
@@ -50,15 +50,13 @@ _NOTHING: Staged = MappingProxyType({})
 _OTHERS_BLOCK = "another attempt's block is in the metadata table"
 _ONE_FOR_ALL = WriteToken(0, 0, 0)
 """The token of every attempt that writes alone, where log files are named after their instant: a process that was
-thought dead cannot add its file beside its successor's, as the name is taken. Else a log file's version is that fence:
-the rollback between the two takes one.
+thought dead cannot add its file, as the name is taken. Else a log file's version is that fence: a rollback takes one.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """The input of one file group: records and deleted keys, in one log file, and a log file for each `staged` block.
-
     `written` are log files with blocks of the instant, of an earlier attempt.
     """
 
@@ -70,26 +68,24 @@ class _Part:
 
     @property
     def records(self) -> int:
-        """How many there are."""
         return len(self.cells) + sum(item.records for item in self.staged)
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaWriter:
-    """Writes deltacommits of the metadata table in `storage`; `token` makes the log files' names this attempt's own."""
+    """`token` makes the log files' names this attempt's own."""
 
     storage: Storage
     metadata_timeline: MetadataTimeline
     token: WriteToken
 
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
-        """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. No effect
-        when it is completed.
+        """Writes and completes deltacommit `instant` with `records` by metadata partition. No effect when it is
+        completed.
 
         `staged` are finished blocks; repeated ones must be equal, as those of a dead attempt may stay beside ours. The
         caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError for a
-        partition without file groups, before anything is written, and ConflictError for staged blocks that are not as
-        they were written.
+        partition without file groups, before anything is written, and ConflictError for changed staged blocks.
         """
         timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -108,9 +104,8 @@ class DeltaWriter:
 
         A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer; and
         where that is gone there, once it is completed here: `check` raises, right before, where the instant may have
-        been rolled back.
-        Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears
-        meanwhile.
+        been rolled back. Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is
+        there, or appears meanwhile.
         """
         timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -192,7 +187,6 @@ class DeltaWriter:
         return parts
 
     def _hashed_part(self, partition: str) -> Callable[[str], str]:
-        """The part of a key that is hashed to a file group."""
         found = registered(partition)
         if found is None:
             return str
@@ -213,7 +207,6 @@ class DeltaWriter:
         ]
 
     def _named_after(self, instant: str, partition: str) -> Iterator[FileInfo]:
-        """The files of a partition that `instant` wrote, by their names."""
         found = data_files(self.storage.list_files(f"{ROOT}/{partition}"))
         return (info for info, name in found if name.instant == instant)
 
@@ -235,9 +228,7 @@ class DeltaWriter:
                 raise _conflict("another attempt's block appeared in the metadata table", late[0].path)
 
     def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> list[WriteStat]:
-        """Of records an earlier attempt's log file has all; of staged blocks it may have some, which stay and say what
-        ours say.
-        """
+        """Of records an earlier attempt's log file has all; of staged blocks it may have some, which stay."""
         known = {info.path for info in part.place.logs}
         place = replace(part.place, logs=(*part.place.logs, *(info for info in part.written if info.path not in known)))
         stat = partial(log_stat, metadata_instant=self._by_instant)

@@ -50,7 +50,7 @@ _PAYLOAD_BASED: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
-    """The properties of the metadata table of a data table: without database and partition fields."""
+    """Of the metadata table of a data table: without database and partition fields."""
     features = config.features
     name = f"{config.name}{_SUFFIX}"
     common = {
@@ -83,9 +83,7 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
-    """Creates the file; raises StorageExistsError where there is one. It comes first of the metadata table, and goes
-    first (drop).
-    """
+    """Raises StorageExistsError where there are some."""
     now = datetime.now(timezone.utc)
     saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
     data = render_properties(metadata_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))
@@ -93,18 +91,14 @@ def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
 
 
 def drop_metadata_table(storage: Storage) -> TableConfig:
-    """Deletes the metadata table of the table in `storage`; returns the table's properties without it. The caller holds
-    the table lock.
-    """
+    """Returns the table's properties without it. The caller holds the table lock."""
     config = update_properties(storage, {METADATA.name: "", METADATA_INFLIGHT.name: ""})
     _delete_folders(storage)
     return config
 
 
 def remove_dropped(storage: Storage, config: TableConfig) -> bool:
-    """Deletes what a crash left of a metadata table that was being dropped; False when there is nothing. The caller
-    holds the table lock.
-    """
+    """Deletes what a crash left of a drop; False when there is nothing. The caller holds the table lock."""
     if not is_drop_unfinished(storage, config):
         return False
     _delete_folders(storage)
@@ -112,10 +106,7 @@ def remove_dropped(storage: Storage, config: TableConfig) -> bool:
 
 
 def is_drop_unfinished(storage: Storage, config: TableConfig) -> bool:
-    """Whether a crash interrupted the drop of a metadata table.
-
-    The missing properties show it: they go first, and come first when Hudi builds a metadata table.
-    """
+    """Whether a crash interrupted the drop of a metadata table: its properties are missing."""
     if config.metadata_partitions or config.metadata_partitions_inflight or storage.exists(_PROPERTIES):
         return False
     return bool(storage.list_folders(ROOT))
@@ -131,9 +122,7 @@ def _delete_folders(storage: Storage) -> None:
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> TableConfig:
     """Deletes some indexes and those made of them (with_dependents), with `files` the whole metadata table; as
-    drop_metadata_table.
-
-    `config` is as loaded under the lock.
+    drop_metadata_table. `config` is as loaded under the lock.
     """
     if FILES_PARTITION in partitions:
         return drop_metadata_table(storage)
@@ -153,5 +142,5 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Collectio
 
 
 def with_dependents(partitions: Collection[str]) -> frozenset[str]:
-    """The named partitions, and those that go with them: `partition_stats` with `column_stats`."""
+    """With those that go with them: `partition_stats` with `column_stats`."""
     return frozenset(partitions).union(*(MADE_OF.get(name, ()) for name in partitions))

@@ -1,10 +1,10 @@
 """What executors write for a commit before the table lock is taken: the records of each of its files, as staged blocks
 (staged_logs).
 
-Real writers roll pending deltacommits of the metadata table back as soon as they see them, so that nothing of a commit
-may be there before the lock is held (docs/decisions/0010). An exchange reads each file once and brings its records
-to the file groups of the indexes; one more shard merges the statistics of each data partition's files, and only these
-reach the driver.
+Real writers roll pending deltacommits of the metadata table back as soon as they see them, so nothing of a commit may
+be there before the lock is held (docs/decisions/0010). An exchange reads each file once and brings its records to the
+file groups of the indexes; one more shard merges the statistics of each data partition's files, and only these reach
+the driver.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DRIVER_FILES: Final = 64
 """Files of a commit up to which the driver gets the statistics of each one, as that takes one round of tasks less: with
-Hudi's defaults 430 KB for each filter. It then makes the records under the lock.
+Hudi's defaults 430 KB for each filter.
 """
 _UNIT_FILES: Final = 50
 """Files that one task reads."""
@@ -49,8 +49,8 @@ Groups = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A commit's staged blocks by metadata partition, and the merged statistics of each data partition's files
-    (merged_statistics). `groups` are the file groups that the blocks are for.
+    """A commit's staged blocks by metadata partition, for the file groups `groups`, and the merged statistics of each
+    data partition's files (range_merge.merge_statistics).
     """
 
     groups: Groups
@@ -60,7 +60,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PrepareTarget:
-    """What all tasks of a preparation know: where they stage, the statistics of each file, and the file groups."""
+    """Where all tasks of a preparation stage, the statistics of each file, and the file groups."""
 
     staging: StagingTarget
     requirements: StatisticsRequirements
@@ -69,17 +69,13 @@ class PrepareTarget:
 
 @dataclass(frozen=True, slots=True)
 class PrepareUnit:
-    """Files that one task reads."""
-
     target: PrepareTarget
     files: tuple[DataFileRef, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StagedShard:
-    """The result of one shard: staged blocks of a file group; of the last shard the merged statistics of each data
-    partition.
-    """
+    """Staged blocks of a file group; of the last shard the merged statistics of each data partition."""
 
     logs: tuple[StagedLog, ...] = ()
     wholes: tuple[FileStatistics, ...] = ()
@@ -94,8 +90,8 @@ def prepare_files(
 ) -> Prepared:
     """Stages the records of `files` for the indexes in `groups`: `column_stats`, `bloom_filters`, expression indexes.
 
-    `requirements` are the statistics of each file. Errors as Engine.exchange and read_file_statistics. Memory here: the
-    names of the files, and the ranges of each data partition.
+    Errors as Engine.exchange and read_file_statistics. Memory here: the names of the files, and the ranges of each data
+    partition.
     """
     target = PrepareTarget(staging, requirements, {name: tuple(groups[name]) for name in sorted(groups)})
     ordered = sorted(files, key=lambda item: (item.partition, item.name))
@@ -111,9 +107,8 @@ def prepare_files(
 
 
 def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit's files; errors as read_file_statistics.
-
-    Memory: a batch of records, and the ranges of one data partition's files in the unit.
+    """engine.protocol.Produce of a unit's files; errors as read_file_statistics. Memory: a batch of records, and the
+    ranges of one data partition's files in the unit.
     """
     target, staging = unit.target, unit.target.staging
     storage, encoder = open_data_storage(staging.uri, staging.storage_options), RecordEncoder(staging.schema)
@@ -139,10 +134,8 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
 def stage_file_records(
     target: PrepareTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedShard:
-    """Stages the blocks of one file group; with `target` given, engine.protocol.Consume.
-
-    The last shard is that of the data partitions, and alone has `wholes`. Memory: as row_exchange.log_contents, or one
-    partition's ranges.
+    """engine.protocol.Consume, given `target`: stages the blocks of one file group. The last shard is that of the data
+    partitions. Memory: as row_exchange.log_contents, or one partition's ranges.
     """
     places = _shards(target.groups)
     if shard == len(places):

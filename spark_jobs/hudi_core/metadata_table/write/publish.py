@@ -54,10 +54,9 @@ class MetadataPublisher:
     """Keeps the metadata table consistent while a service changes the data table.
 
     Every method that writes is called under the table lock, before the action completes on the data timeline, and may
-    be repeated after a crash with the same arguments: completed steps are not repeated. The action is pending on the
-    data timeline meanwhile, and an instant that is rolled back leaves it only afterwards: of what is not pending there,
-    readers count what the metadata table completed. Call the `check_` methods before anything is written to the data
-    table.
+    be repeated after a crash with the same arguments. The action is pending on the data timeline meanwhile, and an
+    instant that is rolled back leaves it only afterwards: of what is not pending there, readers count what the metadata
+    table completed. Call the `check_` methods before anything is written to the data table.
 
     Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
     statistics or filters (file_statistics.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
@@ -65,9 +64,8 @@ class MetadataPublisher:
     (remaining_files.RemainingFiles). Of a prepared commit 600 for each column of each data partition, and one staged
     log file at a time (row_exchange.LOG_BYTES), however many rows and files it wrote.
 
-    `config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log files
-    this attempt's own. `clock` is as in MetadataTimeline. `settings` are the options of the run, Hudi's names. `schema`
-    is the table's behind a commit that changes it.
+    `config` lists a metadata table. `token` makes the names of log files this attempt's own. `settings` are the options
+    of the run, Hudi's names. `schema` is the table's behind a commit that changes it.
     """
 
     storage: Storage
@@ -78,8 +76,8 @@ class MetadataPublisher:
     schema: AvroSchema | None = None
 
     def check(self) -> None:
-        """Raises where the metadata table cannot be maintained: MetadataUnavailableError when there is no readable one,
-        StorageNotFoundError for a listed partition without file groups, UnsupportedError for one of an unknown type.
+        """Raises MetadataUnavailableError when there is no readable metadata table, StorageNotFoundError for a listed
+        partition without file groups, UnsupportedError for one of an unknown type.
         """
         timeline = MetadataTableSnapshot(self.storage, self.config, Timeline()).timeline
         table = self._table()
@@ -107,10 +105,7 @@ class MetadataPublisher:
         self.commit_requirements()
 
     def commit_requirements(self) -> StatisticsRequirements:
-        """The statistics that publish_commit needs of each file that a commit writes (read_file_statistics).
-
-        Errors as check_commit.
-        """
+        """The statistics that publish_commit needs of each file that a commit writes. Errors as check_commit."""
         return self._partition_types.requirements()
 
     def publish_commit(
@@ -123,14 +118,12 @@ class MetadataPublisher:
         rows: StagedRows | None = None,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
-        files, `requested` is the result of commit_requirements, `rows` what was staged for row-level
-        indexes.
+        files, `requested` is the result of commit_requirements, `rows` what was staged for row-level indexes.
 
-        Nothing else of `instant` may be in the metadata table: another attempt wrote files of other names. It is not
-        repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
-        the requirements of an index have grown, or a row-level index was rebuilt. The caller ensures that the table
-        lists the same indexes as then. `check` is called right before the deltacommit is completed: readers count one
-        whose instant is not on the data timeline.
+        Nothing else of `instant` may be in the metadata table: it is not repeated after a crash, but after a rollback.
+        Raises ConflictError when something is there or appears, and when the requirements of an index have grown, or a
+        row-level index was rebuilt. The table lists the same indexes as then. `check` is called right before the
+        deltacommit is completed: readers count one whose instant is not on the data timeline.
         """
         found, staged = tuple(written), self._staged(rows)
         records = self._partition_types.records(instant, metadata, found, requested)
@@ -138,18 +131,12 @@ class MetadataPublisher:
         self._widen_ranges(instant, metadata, found)
 
     def prepare_commit(
-        self,
-        instant: str,
-        files: Sequence[DataFileRef],
-        requested: StatisticsRequirements,
-        workers: Workers,
+        self, instant: str, files: Sequence[DataFileRef], requested: StatisticsRequirements, workers: Workers
     ) -> Prepared:
-        """Lets executors stage the records of `files`, the base and log files of a commit, for publish_prepared. The
-        lock is not held.
+        """Lets executors stage the records of `files` of a commit for publish_prepared. The lock is not held.
 
         They are in the instant's folder, which the caller deletes when the instant is over, and before it tries again
-        (staged_logs.forget_staged). `requested` is the result of commit_requirements. Errors as prepare.prepare_files
-        and commit_requirements.
+        (staged_logs.forget_staged). Errors as prepare.prepare_files and commit_requirements.
         """
         groups = self.file_groups(self._partition_types.from_files())
         staging = workers.staging_target(self._metadata_timeline, instant)
@@ -161,7 +148,6 @@ class MetadataPublisher:
         return frozenset(filter(is_row_level, self._recorded.metadata_partitions))
 
     def file_groups(self, names: Collection[str]) -> Groups:
-        """The ids of the file groups that the indexes `names` have."""
         timeline = self._metadata_timeline.active.load()
         return {name: self._file_ids(timeline, name) for name in names}
 
@@ -175,9 +161,8 @@ class MetadataPublisher:
         rows: StagedRows | None = None,
     ) -> None:
         """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
-        ranges of partitions are made.
-
-        Also raises ConflictError where an index was rebuilt since, so that its keys are in other file groups.
+        ranges of partitions are made. ConflictError also where an index was rebuilt since: its keys are in other file
+        groups.
         """
         staged = {**self._staged(prepared), **self._staged(rows)}
         records = self._partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
@@ -196,37 +181,30 @@ class MetadataPublisher:
         return prepared.staged
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
-        """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
-
-        That are all files of the clean's plan, whether or not they were still there (`deletePathPatterns` of its
-        metadata).
-        """
+        """Writes and completes deltacommit `instant` of a clean: the files of its plan, there or not, are gone."""
         records = clean_updates(instant, changes, self._recorded.metadata_partitions, self._table())
         self._writer.write(instant, records)
 
     def check_roll_back(self, failed: str) -> None:
-        """Raises TimelineError when the metadata table was compacted since `failed` reached it: only a rebuild helps
-        then.
-        """
+        """As MetadataRollback.check."""
         self._rollback.check(failed)
 
     def roll_back(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls instant `failed` back in every partition, as part of the data table's rollback `rollback`.
 
         `changes.written` are, in version 6, the log files in the rollback's metadata: those of its command blocks, and
-        those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. Staged files of the
-        instant are deleted as well. Raises as check_roll_back, before anything is written.
+        those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. Raises as
+        check_roll_back, before anything is written.
         """
         self._rollback.run(failed, rollback, changes)
         forget_staged(self.storage, failed)
 
     def footprint(self, instant: str) -> Footprint:
-        """What the metadata table holds of an instant: true while there is something that a rollback must take out."""
+        """As MetadataRollback.footprint."""
         return self._rollback.footprint(instant)
 
     def prepare_restore(self, target: str) -> TableConfig:
-        """Drops partitions that cannot be restored to `target`, a completed instant of the data table, before a restore
-        starts.
+        """Drops partitions that cannot be restored to `target`, a completed instant, before a restore starts.
 
         The whole metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were
         or are being built since. Returns the new properties; without `files` in them there is nothing to restore.
@@ -248,8 +226,7 @@ class MetadataPublisher:
         `restore`.
 
         Called when the data table's files are as the restore leaves them. What cannot go back is dropped as in
-        prepare_restore, and all of it where a file to list lost bytes: a query that lists the storage names that file.
-        Returns the table's properties as they are then.
+        prepare_restore, and all of it where a file to list lost bytes. Returns the table's properties as they are then.
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:
@@ -261,15 +238,13 @@ class MetadataPublisher:
         return config
 
     def latest_compaction(self) -> str | None:
-        """The requested time of the metadata table's newest completed compaction: data instants may be archived before
-        it. None: none yet.
-        """
+        """Of the metadata table, if any: data instants may be archived before its requested time."""
         found = latest_compaction(self._metadata_timeline.active.load())
         return None if found is None else found.requested_time
 
     def _widen_ranges(self, instant: str, metadata: CommitMetadata, written: Sequence[FileStatistics]) -> None:
-        """Widens the ranges of the partitions of a compaction that Hudi 1.0 narrowed while it was pending
-        (completeness.indexes_in_doubt): under the compaction's instant that would be beneath the narrow ones.
+        """Widens ranges that Hudi 1.0 narrowed while a compaction was pending (completeness.indexes_in_doubt): under
+        its instant that would be beneath the narrow ones.
         """
         later = self._metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT).after(instant)
         if metadata.operation_type != Operation.COMPACT or not len(later):
@@ -294,10 +269,8 @@ class MetadataPublisher:
 
     @cached_property
     def _recorded(self) -> TableConfig:
-        """The properties with the partitions to update: those listed, and those being built that have file groups.
-
-        An index that is built beside writers is complete only with their records
-        (HoodieTableConfig.getMetadataPartitionsInflight).
+        """The properties with the partitions to update: those listed, and those being built that have file groups,
+        which are complete only with the writers' records (HoodieTableConfig.getMetadataPartitionsInflight).
         """
         building = {
             name for name in self.config.metadata_partitions_inflight if self.storage.list_files(f"{ROOT}/{name}")

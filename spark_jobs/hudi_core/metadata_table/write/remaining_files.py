@@ -37,10 +37,7 @@ _READERS = 16
 
 class RemainingFiles:
     """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices after
-    it.
-
-    The caller holds the table lock, so that no other commit completes meanwhile. Memory: the names of the partitions'
-    files.
+    it. The caller holds the table lock, so that no other commit completes meanwhile.
     """
 
     def __init__(
@@ -65,13 +62,10 @@ class RemainingFiles:
 
     @property
     def partitions(self) -> frozenset[str]:
-        """Those partitions."""
         return frozenset({*self.written, *self._replaced})
 
     def of(self, partition: str) -> list[DataFileRef]:
-        """A base file that the commit writes takes the place of what was there, but for the logs that were written on
-        top of it already.
-        """
+        """A base file that the commit writes takes the place of what was there, but for logs on top of it already."""
         slices = self._view.latest_merged_slices(partition)
         stats = self.written.get(partition, ())
         if self._has_completed:
@@ -88,9 +82,7 @@ class RemainingFiles:
         return found
 
     def _on_top(self, item: FileSlice) -> FileSlice | None:
-        """The slice that the pending compaction of a file group started for later logs; None where the commit is no
-        compaction.
-        """
+        """The slice that the pending compaction of a file group started for later logs, if the commit is that."""
         group = self._view.file_group(item.file_group)
         latest = None if group is None else group.latest_slice()
         return latest if latest is not None and latest.base_instant == self._instant else None
@@ -123,17 +115,13 @@ class _ByPartition(Mapping[str, T]):
 
 
 class RemainingStatistics(_ByPartition[tuple[FileStatistics, ...]]):
-    """The remaining files of CommitUpdate for one partition type: by partition, their records in its index or
-    `column_stats`.
-
-    A file of which the index does not have all is read. Memory is one partition's ranges, some 400 bytes for each
-    column of each file.
+    """CommitUpdate.remaining for one partition type: from its index or `column_stats`. A file of which that does not
+    have all is read. Memory is one partition's ranges, some 400 bytes for each column of each file.
     """
 
     def __init__(
         self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
     ) -> None:
-        """`requirements` are those of the table's partition types for a file."""
         self._expression = partition_type.needs.expression
         super().__init__(files, COLUMN_STATS if self._expression is None else self._expression.partition)
         if self._expression is None:
@@ -155,12 +143,11 @@ class RemainingStatistics(_ByPartition[tuple[FileStatistics, ...]]):
 
 
 class RecordedRanges(_ByPartition[Mapping[str, ColumnRange]]):
-    """The recorded ranges of CommitUpdate for one partition type: its index's records of whole partitions."""
+    """CommitUpdate.recorded for one partition type: its index's records of whole partitions."""
 
     def __init__(
         self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
     ) -> None:
-        """`requirements` are those of the table's partition types for a file."""
         super().__init__(files, partition_type.partition)
         expression = partition_type.needs.expression
         self._columns = requirements.columns if expression is None else (expression.column,)
@@ -182,11 +169,10 @@ def _reference(file: DataFile) -> DataFileRef:
 def remaining_statistics(
     index: MetadataPartition[ColumnStats], partition: str, files: Iterable[DataFileRef], columns: Sequence[str]
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
-    """Of files of one partition: the statistics that the index has completely, and the files that must be read
-    themselves.
+    """Of files of one partition: the statistics that the index has completely, and the files that must be read.
 
     Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
-    after the file. None of them may be false (false_ranges). One prefix lookup per column. Memory: the partition's
+    after the file. None of them may be false (range_merge). One prefix lookup per column. Memory: the partition's
     records.
     """
     by_name = {file.name: file for file in files}
@@ -205,9 +191,7 @@ def remaining_statistics(
 def remaining_expressions(
     index: MetadataPartition[ColumnStats], name: str, partition: str, files: Iterable[DataFileRef], column: str
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
-    """The same of expression index `name` over `column`: files without rows, of which it has no record, are read
-    again.
-    """
+    """The same of expression index `name` over `column`: files without rows, of which it has no record, are read."""
     by_name = {file.name: file for file in files}
     found = {
         file: FileStatistics(by_name[file], expressions={name: stored})

@@ -1,6 +1,5 @@
-"""Brings the metadata table back to an earlier instant, as part of a restore of the data table.
-
-Where it cannot go back, restore_reach.py says what is dropped instead.
+"""Brings the metadata table back to an earlier instant, as part of a restore of the data table. Where it cannot go
+back, restore_reach says what is dropped instead.
 
 As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table, at a new instant,
 rolls back its instants after the target; then a later deltacommit makes `files` what the storage holds, since the
@@ -55,8 +54,8 @@ _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """What the rollback of one instant did: the files that it deleted, the command blocks that it wrote, and the log
-    files whose blocks they cancel; of the latter two addresses and bytes by metadata partition.
+    """The files that the rollback of one instant deleted, the command blocks that it wrote, and the log files whose
+    blocks they cancel; of the latter two addresses and bytes by metadata partition.
     """
 
     deleted: list[FileInfo] = field(default_factory=list)
@@ -73,8 +72,6 @@ class _RolledBack:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRestore:
-    """Restores the metadata table of the data table in `storage`. The caller holds the table lock."""
-
     storage: Storage
     config: TableConfig
     metadata_timeline: MetadataTimeline
@@ -82,8 +79,8 @@ class MetadataRestore:
 
     def run(self, target: str, restore: str) -> None:
         """Goes back to `target` as part of the data table's pending restore `restore`; continues an earlier attempt.
-
-        The metadata table can go back there (restore_reach), and the data table's files are as the restore leaves them.
+        The caller holds the table lock, the table can go back there, and the data table's files are as the restore
+        leaves them.
         """
         found = self._of_restore(self.metadata_timeline.active.load(), Action.RESTORE, restore)
         if found is None or not found.is_completed:
@@ -91,7 +88,7 @@ class MetadataRestore:
         self._sync(restore)
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
-        """The metadata table's instant of the pending restore: no other writer creates one while that is pending."""
+        """The metadata table's instant of the pending restore: no other writer creates one meanwhile."""
         data = self._data_timeline()
         for item in timeline.of_actions(action):
             if item.requested_time > after and not data.contains(item.requested_time):
@@ -192,7 +189,7 @@ class MetadataRestore:
                     rolled_back.logs.setdefault(place.partition, {}).update(sizes_by_address(self.storage, live))
 
     def _forget_rollbacks(self, target: str, restore: str) -> None:
-        """Removes the rollbacks of instants that are gone (BaseRestoreActionExecutor.finishRestore)."""
+        """Of instants that are gone (BaseRestoreActionExecutor.finishRestore)."""
         for item in self.metadata_timeline.active.load().of_actions(Action.ROLLBACK):
             if target < item.requested_time < restore:
                 self.metadata_timeline.active.undo(item.requested_time, Action.ROLLBACK)

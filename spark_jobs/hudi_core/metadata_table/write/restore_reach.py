@@ -30,7 +30,7 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _FIRST_LOG = WriteToken(0, 0, 0)
-"""The token of the log file with which a file group starts (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
+"""Of the log file with which a file group starts (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
 _WRITES = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
 
@@ -39,10 +39,8 @@ _COMMIT_TIME: Final = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[Instant]) -> bool:
     """Whether one of `instants`, of the metadata table, wrote statistics of files without a listing, as no action of
-    the data table does.
-
-    A rollback of such an instant leaves an index that lacks columns of its definition: Hudi's readers take these for
-    null.
+    the data table does. A rollback of it leaves an index without columns of its definition: Hudi's readers take these
+    for null.
     """
     for item in instants:
         if item.action == Action.DELTA_COMMIT and item.is_completed:
@@ -55,13 +53,13 @@ def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[In
 def initialized_since(
     storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, commit: Instant
 ) -> frozenset[str]:
-    """The partitions, listed or being built, that were initialized, or got columns, when `commit`, a completed one of
-    the data table, may have been complete.
+    """The partitions, listed or being built, that were initialized, or got columns, when the completed `commit` may
+    have been complete. One listing of each.
 
-    One listing of each. In layout 1 a partition is initialized at the latest completed instant of the data table and a
-    suffix; in layout 2 at an unrelated one, so that the completion time of that deltacommit decides. One that was
-    archived, like one whose first slices were cleaned, is an older one: compactions since are checked by
-    rollback.MetadataRollback. Raises MetadataUnavailableError where there is no metadata table.
+    In layout 1 a partition is initialized at the latest completed instant of the data table and a suffix; in layout 2
+    the completion time of its deltacommit decides. One that was archived, like one whose first slices were cleaned, is
+    an older one: compactions since are checked by rollback.MetadataRollback. Raises MetadataUnavailableError where
+    there is no metadata table.
     """
     timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight
@@ -89,9 +87,8 @@ def _initialized_since(
 
 
 def initialized_at(storage: Storage, partition: str) -> str:
-    """The instants.initialization_time of a partition whose file groups were initialized under an early instant.
-
-    Raises CorruptFileError where its partition metadata does not say it.
+    """The instants.initialization_time of a partition whose file groups were initialized under an early instant. Raises
+    CorruptFileError where its partition metadata does not say it.
     """
     path = join(f"{ROOT}/{partition}", PARTITION_METADATA)
     try:
@@ -113,9 +110,8 @@ def initialized_at(storage: Storage, partition: str) -> str:
 class Reach:
     """What a restore of the data table to an instant means for the metadata table.
 
-    `reason`: why it cannot go back there and must be dropped; None when it can. `late` are partitions that were built
-    after that instant, or are being built, or got columns since: what they hold of that time is not known, so they must
-    be dropped (Hudi keeps them, and they then hide rows).
+    `reason`: why it cannot go back there and must be dropped, if so. `late` are partitions that were built after that
+    instant, or are being built, or got columns since: they must be dropped (Hudi keeps them, and they then hide rows).
     """
 
     reason: str | None
@@ -123,7 +119,7 @@ class Reach:
 
 
 def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, target: str) -> Reach:
-    """What a restore to `target`, a completed instant of the data table, means for the metadata table. Reads only."""
+    """`target` is a completed instant of the data table. Reads only."""
     timeline = metadata_timeline.active.load()
     compacted = timeline.completed().of_actions(Action.COMMIT).first()
     if compacted is not None and compacted.requested_time >= target:
@@ -157,9 +153,7 @@ def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataT
 
 
 def completed_at(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str) -> str | None:
-    """When `target` completed on the metadata table's timeline, which orders its instants; its requested time in layout
-    1.
-    """
+    """When `target` completed on the metadata timeline, which orders its instants; its requested time in layout 1."""
     if not metadata_timeline.features.completion_time_in_name:
         return target
     found = timeline.find(target, Action.DELTA_COMMIT)
@@ -167,7 +161,7 @@ def completed_at(metadata_timeline: MetadataTimeline, timeline: Timeline, target
 
 
 def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str, until: str) -> list[Instant]:
-    """The writes of the metadata table that came after `target`, which completed at `until`; newest first
+    """The writes of the metadata table after `target`, which completed at `until`; newest first
     (RestorePlanActionExecutor).
 
     In layout 2 completion decides, except for compactions and for what is pending (RestoreInstantComparatorFactory).
@@ -198,7 +192,7 @@ def _no_longer_counted(
 
     In version 6 blocks of instants that the data table has archived do not count (valid_instants): it archives what is
     compacted here, and such a compaction may be among `later`. Hudi does not check this
-    (BaseHoodieWriteClient.restoreToSavepoint looks for the oldest compaction).
+    (BaseHoodieWriteClient.restoreToSavepoint).
     """
     gone = {item.requested_time for item in later}
     stays = [item for item in timeline.completed() if item.requested_time not in gone]
@@ -218,10 +212,9 @@ def _holds(
     """Whether every file group of a partition that was there at the target has a slice started by then, and one
     existed.
 
-    In layout 2 a partition that was built with the table's first commit and one that was built much later have similar
-    names: the completion of the deltacommit that created them distinguishes them. One that was archived is older than
-    the timeline. A partitioned record index gets file groups with each new data partition: those of a later one are
-    deleted.
+    In layout 2 the completion of the deltacommit that created a partition says when it was built. One that was archived
+    is older than the timeline. A partitioned record index gets file groups with each new data partition: those of a
+    later one are deleted.
     """
     metadata_instant = metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}
@@ -245,7 +238,7 @@ def _holds(
 
 
 def _begins(name: BaseFileName | LogFileName, metadata_instant: bool) -> bool:
-    """Whether a slice starts with this file; in layout 1 the name of every file carries the instant of its slice."""
+    """Whether a slice starts with this file; in layout 1 every file carries the instant of its slice."""
     return not metadata_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
 
 

@@ -48,7 +48,7 @@ _REBUILD = (
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What the metadata table holds of an instant: its deltacommit, an unfinished rollback of it, files with blocks
-    that count, and the requests to undo these.
+    that count, and the requests to undo these. True while there is something that a rollback must take out.
     """
 
     delta_commit: Instant | None
@@ -61,14 +61,12 @@ class Footprint:
 
 
 class MetadataRollback:
-    """Rolls instants back on the metadata table of the data table in `storage`. The caller holds the table lock while
-    it calls `run`.
-    """
+    """Rolls instants back on the metadata table. The caller holds the table lock while it calls `run`."""
 
     def __init__(
         self, storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None
     ) -> None:
-        """`token` is the write token of the log file in `files` with the files of the data table's rollback."""
+        """`token` is of the log file in `files` with the files of the data table's rollback."""
         self._storage = storage
         self._config = config
         self._metadata_timeline = MetadataTimeline(storage, config, clock)
@@ -80,22 +78,19 @@ class MetadataRollback:
         return (FileDeletion if deletes else CommandBlocks)(self._storage, self._metadata_timeline)
 
     def footprint(self, failed: str) -> Footprint:
-        """What there is of `failed`: one look at the timeline, and one at every partition."""
+        """One look at the timeline, and one at every partition."""
         return self._footprint(self._metadata_timeline.active.load(), failed)
 
     def check(self, failed: str) -> None:
-        """Raises TimelineError when a compaction of the metadata table has merged the failed instant: only a rebuild
-        helps then.
-        """
+        """Raises TimelineError when a compaction has merged the failed instant: only a rebuild helps then."""
         self._checked_footprint(self._metadata_timeline.active.load(), failed)
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt.
 
-        `changes.written` are the log files of that rollback's metadata, `changes.deleted` the files that it deleted;
-        only version 6 uses them. Blocks that a writer presumed dead wrote after the completed rollback are removed
-        under that rollback: they would count once the failed instant has left the data timeline. Raises TimelineError
-        as check, before anything is written; ConflictError when such a writer was active meanwhile.
+        `changes` as MetadataPublisher.roll_back. Blocks that a writer presumed dead wrote after the completed rollback
+        are removed under that rollback: they would count once the failed instant has left the data timeline. Raises
+        TimelineError as check, before anything is written; ConflictError when such a writer was active meanwhile.
         """
         started = time.monotonic()
         active = self._metadata_timeline.active
@@ -136,15 +131,13 @@ class MetadataRollback:
         return Footprint(timeline.find(failed, Action.DELTA_COMMIT), pending, live, requests)
 
     def _checked_footprint(self, timeline: Timeline, failed: str) -> Footprint:
-        """The footprint; raises as _check_not_merged where there is one."""
         found = self._footprint(timeline, failed)
         if found:
             self._check_not_merged(timeline, failed)
         return found
 
     def _check_not_merged(self, timeline: Timeline, failed: str) -> None:
-        """Raises TimelineError when a compaction or log compaction of the metadata table has merged `failed`, or is
-        about to.
+        """Raises TimelineError when a compaction or log compaction has merged `failed`, or is about to.
 
         HoodieBackedTableMetadataWriter.validateRollback: in layout 1 by requested times; in layout 2 a compaction
         merges what was completed before it was requested. Hudi does not look at pending compactions; one whose plan

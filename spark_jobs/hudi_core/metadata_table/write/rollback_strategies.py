@@ -40,13 +40,12 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class FileDeletion:
-    """The rollback strategy of metadata tables whose log files carry the instant that writes them."""
+    """Of metadata tables whose log files carry the instant that writes them."""
 
     storage: Storage
     metadata_timeline: MetadataTimeline
 
     def instant_of(self, rollback: str) -> str:
-        """The instant of the rollback on the metadata timeline: that of the data table's."""
         return rollback
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
@@ -78,18 +77,17 @@ class FileDeletion:
 
 @dataclass(frozen=True, slots=True)
 class CommandBlocks:
-    """The rollback strategy of metadata tables whose log files carry the base instant of their slice."""
+    """Of metadata tables whose log files carry the base instant of their slice."""
 
     storage: Storage
     metadata_timeline: MetadataTimeline
 
     def instant_of(self, rollback: str) -> str:
-        """The instant of the rollback on the metadata timeline: that of the data table's, with a suffix."""
         return OperationSuffix.ROLLBACK.of(rollback)
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
-        """The log files in which blocks of `failed` count, and the requests to cancel them: one look at the headers of
-        the latest slices' logs.
+        """The log files in which blocks of `failed` count, and the requests to cancel them: one look at their
+        headers.
         """
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
@@ -117,8 +115,8 @@ class CommandBlocks:
         return self._undone(failed, rollback, files)
 
     def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
-        """Whether the writer of an incomplete deltacommit may still put a block into a file group: into `files`, and
-        into those that its inflight file names.
+        """Whether the writer of an incomplete deltacommit may still put a block into a file group: of `files`, and
+        those that its inflight file names.
         """
         if delta_commit is None or delta_commit.is_completed:
             return lambda place: False
@@ -134,7 +132,7 @@ class CommandBlocks:
         return lambda place: place.partition == FILES_PARTITION or (place.partition, place.file_id) in named
 
     def _undone(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
-        """By partition the commands of `rollback`, those of an earlier attempt included, and the logs in `files`."""
+        """The commands of `rollback`, those of an earlier attempt included, and the logs in `files`."""
         commands: dict[str, dict[str, int]] = {}
         for place, blocks in self._groups(self.metadata_timeline.active.load(), failed):
             if blocks.live:
@@ -154,9 +152,7 @@ class CommandBlocks:
 
 
 def append_command(storage: Storage, place: LatestSlice, target: str, rollback: str, *, behind: int = 0) -> FileInfo:
-    """Appends the rollback's command block against `target` to a file group, as a separate log file, `behind` versions
-    further on than the next.
-    """
+    """Appends a command block against `target`, as a separate log file, `behind` versions further on than the next."""
     headers = {
         HeaderKey.INSTANT_TIME: rollback,
         HeaderKey.TARGET_INSTANT_TIME: target,
@@ -170,7 +166,7 @@ def append_command(storage: Storage, place: LatestSlice, target: str, rollback: 
 
 
 def still_written(failed: str, path: str) -> ConflictError:
-    """The error for a writer that writes `path` under the instant that is rolled back."""
+    """For a writer that writes `path` under the instant that is rolled back."""
     return ConflictError(
         f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive",
         path=path,
@@ -179,9 +175,7 @@ def still_written(failed: str, path: str) -> ConflictError:
 
 
 def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[FileInfo, str]]:
-    """The base and log files of all partitions of the metadata table whose names carry one of `instants`, each with
-    that, by path.
-    """
+    """The base and log files of all partitions whose names carry one of `instants`, each with that, by path."""
     return [
         (info, name.instant)
         for partition in partition_folders(storage)
@@ -191,7 +185,6 @@ def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[F
 
 
 def by_partition(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
-    """Files of the metadata table by its partitions."""
     found: dict[str, list[FileInfo]] = {}
     for info in files:
         found.setdefault(info.path.removeprefix(f"{ROOT}/").rpartition("/")[0], []).append(info)
@@ -199,12 +192,12 @@ def by_partition(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
 
 
 def addresses_by_partition(storage: Storage, files: Iterable[FileInfo]) -> dict[str, tuple[str, ...]]:
-    """Their addresses, as rollbacks record them."""
+    """As rollbacks record them."""
     return {
         name: tuple(plan_address(storage, info.path) for info in found) for name, found in by_partition(files).items()
     }
 
 
 def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
-    """The sizes of log files whose blocks are cancelled, as rollbacks record them."""
+    """Of log files whose blocks are cancelled, as rollbacks record them."""
     return {plan_address(storage, info.path): info.size for info in files}

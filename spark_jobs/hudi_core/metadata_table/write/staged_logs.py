@@ -1,7 +1,6 @@
-"""Finished log blocks that executors write before a deltacommit starts, in a folder outside the table's partitions.
-
-A writer copies them under the table lock into log files of the current slices (delta_writer). A dead attempt leaves
-only such files.
+"""Finished log blocks that executors write before a deltacommit starts, in a folder outside the table's partitions. A
+writer copies them under the table lock into log files of the current slices (delta_writer). A dead attempt leaves only
+such files.
 """
 
 from __future__ import annotations
@@ -30,10 +29,8 @@ STAGING: Final = ".hoodie/.airflow_hudi/metadata"
 
 @dataclass(frozen=True, slots=True)
 class StagedLog:
-    """A log file's blocks for a file group: where they lie in the table's storage, how many records and deletions they
-    hold, and their bytes.
-
-    A file group may get several: each is of some row_exchange.LOG_BYTES.
+    """A log file's blocks for a file group: where they lie, how many records and deletions they hold, and their bytes.
+    A file group may get several, each of some row_exchange.LOG_BYTES.
     """
 
     file_id: str
@@ -58,7 +55,6 @@ class Workers:
         return WriteToken(0, self.epoch, 0)
 
     def staging_target(self, metadata_timeline: MetadataTimeline, instant: str) -> StagingTarget:
-        """Where they stage records of `instant`."""
         active = metadata_timeline.active
         return StagingTarget(
             self.uri,
@@ -76,8 +72,8 @@ def staging_folder(instant: str, epoch: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagingTarget:
-    """Where the tasks of one attempt at an instant stage blocks, and what these say. `schema` is that of the records
-    (record.block_schema), `folder` as staging_folder.
+    """Where the tasks of one attempt at an instant stage blocks. `schema` is that of the records (record.block_schema),
+    `folder` as staging_folder.
     """
 
     uri: str
@@ -96,18 +92,9 @@ class StagingTarget:
         conflict: Conflict | None,
         limit: int = LOG_BYTES,
     ) -> Iterator[StagedLog]:
-        """Stages the blocks of one file group of a metadata partition, under names of this attempt. `conflict` and
-        `limit` as row_exchange.log_contents, whose memory it takes.
-        """
+        """Stages the blocks of one file group, under names of this attempt; as row_exchange.log_contents."""
         storage = open_data_storage(self.uri, self.storage_options)
-        contents = log_contents(
-            partition,
-            batches,
-            self.instant,
-            self.schema,
-            conflict=conflict,
-            limit=limit,
-        )
+        contents = log_contents(partition, batches, self.instant, self.schema, conflict=conflict, limit=limit)
         token = f"{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
         for number, content in enumerate(contents):
             path = f"{self.folder}/{partition}_{file_id}_{number}_{token}"
@@ -117,9 +104,9 @@ class StagingTarget:
 
 @dataclass(frozen=True, slots=True)
 class LogShards:
-    """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards. `others`
-    are looked up for a record index. `is_clustering`: a key that has rows in several file groups keeps one of its
-    places, as 0.15.0 has it; other changes would bring such rows, and are refused.
+    """Where the rows of a row-level index are staged: `file_ids` are in the order of shards, `others` are looked up for
+    a record index. `is_clustering`: a key that has rows in several file groups keeps one of its places, as 0.15.0 has
+    it; other changes would bring such rows, and are refused.
     """
 
     target: StagingTarget
@@ -131,7 +118,7 @@ class LogShards:
 
 @dataclass(frozen=True, slots=True)
 class StagedLogs:
-    """The staged blocks of one file group, and how many deletions were left out of them (OtherPartitions)."""
+    """Of one file group, and how many deletions were left out (OtherPartitions)."""
 
     logs: tuple[StagedLog, ...]
     spared: int = 0
@@ -140,7 +127,7 @@ class StagedLogs:
 def write_log_shard(
     shards: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedLogs:
-    """Stages the blocks of one file group; with `shards` given, engine.protocol.Consume."""
+    """engine.protocol.Consume, given `shards`: stages the blocks of one file group."""
     rows, target, others = shards.index.rows, shards.target, shards.others
     elsewhere = None if others is None else others.open(open_data_storage(target.uri, target.storage_options))
     if elsewhere is not None:
@@ -151,14 +138,11 @@ def write_log_shard(
 
 
 def staged_instants(storage: Storage) -> frozenset[str]:
-    """The instants of which something is staged."""
     return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(STAGING))
 
 
 def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -> None:
-    """Deletes the staged files of attempts at an instant: all, or those `up_to` an epoch, which spares a successor's
-    files.
-
+    """Deletes the staged files of attempts at an instant: all, or those `up_to` an epoch, which spares a successor's.
     To delete all, the caller holds the table lock, or the instant is completed.
     """
     if up_to is None:

@@ -1,4 +1,6 @@
-"""Indexing: the indexes that the plan names are built while writers go on, then published."""
+"""Indexing: the indexes that the plan names are built while writers go on, from a snapshot of the table, then
+published.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +64,12 @@ class IndexBuilder:
         self._progress = run.progress
 
     def rows(self, names: Sequence[str]) -> dict[str, int]:
-        """The rows of each data partition, for `start`; without the lock, since base files are read for them."""
+        """Of each data partition, for `start`; without the lock, since base files are read for them."""
         current = self._context.reloaded()
         return self._rows(names, current, Snapshot.of(current))
 
     def start(self, names: Sequence[str], check: Callable[[], None], rows: Mapping[str, int] | None = None) -> Started:
-        """Makes the partitions `names` inflight, under the table lock; `rows` are read now where they are None. `check`
-        raises when the lock is lost.
-        """
+        """Makes the partitions `names` inflight, under the table lock; `check` raises when that is lost."""
         current = self._context.reloaded()
         snapshot = Snapshot.of(current)
         known = self._rows(names, current, snapshot) if rows is None else rows
@@ -78,9 +78,7 @@ class IndexBuilder:
         return Started(snapshot, self.index.begin(initialized, snapshot.timeline), initialized)
 
     def fill(self, started: Started) -> Written:
-        """Writes the base files. Raises BuildRolledBackError, and ConflictError where a clean deleted a file of the
-        snapshot.
-        """
+        """Writes the base files. Raises BuildRolledBackError, and ConflictError where a clean deleted a file."""
         written: dict[str, Sequence[NewBaseFile]] = {}
         try:
             for item in started.initialized:
@@ -121,8 +119,6 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and the file group counts that it or the options require by index."""
-
     partitions: Sequence[IndexedPartition]
     counts: Mapping[str, int]
 
@@ -154,16 +150,13 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         self._attempts = 0
 
     def plan(self, timeline: Timeline) -> Planned:
-        """The plan and the file groups that it or the options require. Raises ConfigError, FormatError,
-        UnsupportedError.
-        """
+        """Raises ConfigError, FormatError, UnsupportedError."""
         plan = read_index_plan(self.context, self.instant)
         planned = Planned(plan, planned_counts(plan, self.context.options, path=self.active.folder))
         Initializations(self.context, self.context.workers(self.run.engine, 0)).check(planned.names)
         return planned
 
     def locks(self, plan: Planned, held: Claim) -> AbstractContextManager[object]:
-        """The heartbeat of the build."""
         return self._alive
 
     def begin(self, plan: Planned, held: Claim) -> None:
@@ -172,9 +165,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         self._delist_misfits(plan, held)
 
     def execute(self, plan: Planned, held: Claim) -> Completion[Sequence[NewBaseFile]]:
-        """See Job. Raises ConflictError while a write that is older than the index is at work for too long, and where a
-        file of the snapshot was cleaned meanwhile.
-        """
+        """Raises ConflictError while a write that is older than the index is at work for too long, and as fill."""
         self._attempts += 1
         held.check()
         config = TableConfig.load(self.storage)
@@ -327,10 +318,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         super().forget()
 
     def result(self, done: Sequence[NewBaseFile] | None, seconds: float) -> InstantResult:
-        """The base files built."""
         files = done or ()
         return replace(
-            super().result(done, seconds),
-            files_written=len(files),
-            bytes_written=sum(item.size for item in files),
+            super().result(done, seconds), files_written=len(files), bytes_written=sum(item.size for item in files)
         )

@@ -27,11 +27,7 @@ from hudi_core.config.services.indexing_config import (
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import (
-    IndexDefinition,
-    load_index_definitions,
-    put_index_definitions,
-)
+from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -76,13 +72,10 @@ NONE_NAMED: Final = (
     f"the options name no index to build: set one of {', '.join(key.name for key, _ in _BY_SWITCH)} to true, or name a "
     f"column by {SECONDARY_COLUMN.name} or {EXPRESSION_COLUMN.name}"
 )
-"""Why nothing is planned then."""
 
 
 class IndexingService(InstantService):
-    """Plans an index, and builds it while writers go on. The options name the indexes
-    (requested_indexes.requested_indexes).
-    """
+    """Plans an index, which the options name (requested_indexes), and builds it while writers go on."""
 
     name = "indexing"
     action = Action.INDEXING
@@ -92,11 +85,11 @@ class IndexingService(InstantService):
         (ScheduleIndexActionExecutor).
 
         A listed row-level index with another number of file groups than `airflow_hudi.indexing.file_groups` is planned
-        as well and resized (see resize). The plan names the last indexed instant: the last write before the first one
-        that is pending. As in Hudi nothing is built yet, and the partitions become inflight when a run starts; the
-        definition of a secondary or expression index is put first, by which Hudi's indexer finds it. Raises as
-        requested_indexes; ConfigError for a number of file groups that no named index can have; UnsupportedError for an
-        index that this release does not keep; LockError.
+        as well and resized. The plan names the last indexed instant: the last write before the first one that is
+        pending. As in Hudi the partitions become inflight when a run starts; the definition of a secondary or
+        expression index is put first, by which Hudi's indexer finds it. Raises as requested_indexes; ConfigError for a
+        number of file groups that no named index can have; UnsupportedError for an index that this release does not
+        keep; LockError.
         """
         requested = requested_indexes(
             context.config, load_index_definitions(context.storage, context.config), context.options
@@ -130,11 +123,10 @@ class IndexingService(InstantService):
         return Scheduled(instant, _document(plan, config))
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """See InstantService. Every file of the table is read, and listed until that is too much."""
+        """Every file of the table is read, and listed until that is too much."""
         return Extent.of(context.slice_sizes(), config)
 
     def job(self, run: Run) -> IndexingJob:
-        """See InstantService."""
         return IndexingJob(run)
 
     def _left(
@@ -163,12 +155,13 @@ class IndexingService(InstantService):
 
 
 def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> str:
-    """Of the action: just before the latest completed write, so that it is never the latest completed action itself.
+    """Just before the latest completed write, so that it is never the latest completed action itself
+    (docs/decisions/0017).
 
     A writer of Hudi 1.x that begins an index takes the latest completed action of the data table, and where that is an
-    indexing, its name (generateUniqueInstantTime of HoodieBackedTableMetadataWriter and of its version for table
-    version 6). It rolls back what the metadata table has of that name, which is the index of the action, and with each
-    further index the one that it began before it. A write leaves the timeline only by a later action.
+    indexing, its name (generateUniqueInstantTime). It rolls back what the metadata table has of that name, which is the
+    index of the action, and with each further index the one that it began before it. A write leaves the timeline only
+    by a later action.
     """
     of_metadata = MetadataTimeline(context.storage, config).active.load().requested_times
     return context.clock().before(max(timeline.commits().requested_times), timeline, of_metadata)
@@ -223,7 +216,7 @@ def _nothing(requested: RequestedIndexes, left: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestedIndexes:
-    """The requested partitions of the metadata table, sorted, with the definitions of those that need one."""
+    """Partitions of the metadata table, sorted, with the definitions of those that need one."""
 
     names: tuple[str, ...]
     definitions: Mapping[str, IndexDefinition]
@@ -251,7 +244,7 @@ def requested_indexes(
 def _defined_by(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
 ) -> list[IndexDefinition]:
-    """The requested secondary or expression indexes, by a column, or by the name of one that is defined."""
+    """The secondary or expression indexes, by a column, or by the name of one that is defined."""
     found = []
     for prefix, column in (
         (SECONDARY_PREFIX, SECONDARY_COLUMN.read(options)),

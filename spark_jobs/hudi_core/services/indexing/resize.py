@@ -1,8 +1,5 @@
 """Changes the number of file groups of a row-level index: it is delisted, deleted, rebuilt beside writers and listed
-(RFC-8).
-
-The index is delisted first, and its files are deleted when every write has ended that may have read the older
-properties (metadata.index_drop).
+(RFC-8). Its files are deleted when every write has ended that may have read the older properties (metadata.index_drop).
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ from hudi_core.timeline.instant import Action
 log = logging.getLogger(__name__)
 
 GROUPS: Final = "airflow_hudi.file_groups"
-"""In a plan's extra metadata, where the version's plans have it: so that every run of the plan builds as many."""
+"""In a plan's extra metadata, where the version has it: so that every run of the plan builds as many."""
 
 
 def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
@@ -54,10 +51,7 @@ def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[s
 
 
 def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str], *, path: str) -> dict[str, int]:
-    """The file group counts by index that a plan records, else those of the run's options.
-
-    Raises CorruptFileError, naming the plan's `path`, for a number that is none.
-    """
+    """By index, those that a plan records, else those of the run's options. Raises CorruptFileError for no number."""
     given = FILE_GROUPS.read(options)
     found: dict[str, int] = {}
     for item in plan:
@@ -86,8 +80,8 @@ def settings_for(count: int) -> dict[str, str]:
 
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
-    """The file groups in an index's folder, by the prefix of their ids: `record-index`, in a partitioned one also a
-    data partition's name.
+    """In an index's folder, by the prefix of their ids: `record-index`, in a partitioned one also a data partition's
+    name.
     """
     parsed = (parse_data_file(info.name) for info in storage.list_files(f"{ROOT}/{name}"))
     ids = {item.file_id for item in parsed if item is not None}
@@ -95,9 +89,7 @@ def group_counts(storage: Storage, name: str) -> dict[str, int]:
 
 
 def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int]) -> list[str]:
-    """The listed indexes that have another number of file groups, sorted; of a partitioned one each data partition
-    counts.
-    """
+    """The listed indexes, in a partitioned one of any data partition, with another number of file groups, sorted."""
     return sorted(
         name
         for name, count in counts.items()
@@ -110,9 +102,9 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
     """Deletes the files of the run at `instant` in indexes that are listed now although it did not publish them.
 
     Hudi's writer lists them: it empties the folder and builds at once the enabled indexes that are not listed, unless
-    they say `hoodie.metadata.index.async`. Files that this engine wrote into the folder afterwards belong to a
-    deltacommit that is never completed; in version 6 to file groups whose first log file is gone, where it would count
-    as groups of the index. The caller holds the claim of the instant, and the table lock. May be repeated.
+    they say `hoodie.metadata.index.async`. Files that this engine wrote afterwards belong to a deltacommit that is
+    never completed; in version 6 to file groups whose first log file is gone, where it would count as groups of the
+    index. The caller holds the claim of the instant, and the table lock. May be repeated.
     """
     config = TableConfig.load(context.storage)
     metadata_timeline = MetadataTimeline(context.storage, config, context.clock())

@@ -1,7 +1,4 @@
-"""Which actions completed since the build of an index started and are not in it: it may be used when there are none.
-
-job.py builds again what lacks any, and publishes it.
-"""
+"""Which actions completed since the build of an index started and are not in it: it may be used when there are none."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
-"""Actions that leave the rows and files of completed commits alone. A rollback cancels the block of its target in the
-index; where the index was initialized with the target, see _rolled_back.
+"""They leave the rows and files of completed commits alone. A rollback cancels the block of its target in the index;
+where the index was initialized with the target, see _rolled_back.
 """
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
@@ -44,12 +41,12 @@ def unrecorded(
     """The instants completed since `before` that some partition of `build` lacks; the caller holds the lock. `early`
     are the instants that the timeline held right after the index was first inflight.
 
-    Hudi's indexer assumes that a deltacommit of the same name has updated every index. That holds for writers that
-    start to commit after the index was inflight; not for one that had read the properties before, nor for one whose
-    options do not enable the index. So the write stats of the deltacommit count. Only the record index may lack records
-    of a commit that inserted and deleted no row, since it ignores updates, and whose writer surely knew of the index:
-    writers read the properties again when they commit, behind their instant, so one that is not `early` did. A
-    deltacommit that was on the metadata timeline before the build was lost with the files of an earlier attempt.
+    Hudi's indexer assumes that a deltacommit of the same name has updated every index. That does not hold for a writer
+    that had read the properties before the index was inflight, nor for one whose options do not enable it. So the write
+    stats of the deltacommit count. Only the record index may lack records of a commit that inserted and deleted no row,
+    and whose writer surely knew of the index: writers read the properties again when they commit, behind their instant,
+    so one that is not `early` did. A deltacommit that was on the metadata timeline before the build was lost with the
+    files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
     recorded = metadata_timeline.active.load().completed()
@@ -72,7 +69,7 @@ def unrecorded(
 
 
 def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
-    """The commits of the base files that were rolled back since: there is no block that the rollback could cancel."""
+    """Commits of the base files that were rolled back since: there is no block that the rollback could cancel."""
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)

@@ -1,7 +1,7 @@
 """The update of the metadata table by one completed action of the data table, some time after it completed.
 
-The records are those that the action's writer would have written, with two differences: files that a later clean or
-rollback has deleted are omitted, and so are records that an index already has from its initialization.
+The records are those that the action's writer would have written, without files that a later clean or rollback has
+deleted, and without records that an index already has from its initialization.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, re
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level, moves_rows
 from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import Datum, FileDatum, RecordType, files_datum
+from hudi_core.metadata_table.record import Datum, FileDatum, RecordRules, RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
 from hudi_core.metadata_table.records.files import rollback_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -77,7 +77,6 @@ class ActionUpdates:
 
     @property
     def partition_types(self) -> CommitPartitions:
-        """The partition types whose records are made of the files of a commit."""
         context = self.context
         return CommitPartitions(context.storage, context.config, context.options)
 
@@ -93,12 +92,11 @@ class ActionUpdates:
         return self.row_indexes if has_files and moves_rows(metadata.operation_type) else ()
 
     def has_overtaken(self, commit: Instant) -> bool:
-        """See commit_updates.overtakes."""
+        """As commit_updates.overtakes."""
         return overtakes(self.context.config, self.timeline, commit.requested_time)
 
     @cached_property
     def row_indexes(self) -> frozenset[str]:
-        """The row-level indexes of the table."""
         return frozenset(filter(is_row_level, self.context.config.metadata_partitions))
 
     @cached_property
@@ -108,16 +106,14 @@ class ActionUpdates:
 
     @cached_property
     def listing(self) -> StorageListing:
-        """The files in the storage."""
         return StorageListing(self.context.storage)
 
     @cached_property
     def table(self) -> IndexedTable:
-        """The table as input of its partition types."""
         return indexed_table(self.context, self.timeline)
 
     def widen_ranges(self, partitions: Collection[str], names: Collection[str]) -> tuple[str, ...]:
-        """See partition_ranges.widen_ranges, of the files in the storage; `names` are metadata partitions."""
+        """As commit_updates.widen_ranges, of the files in the storage; `names` are metadata partitions."""
         storage, config = self.context.storage, self.context.config
 
         def files_of(instant: str, metadata: CommitMetadata) -> RemainingFiles:
@@ -126,7 +122,6 @@ class ActionUpdates:
         return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, files_of)
 
     def writer(self) -> DeltaWriter:
-        """Writes deltacommits of this attempt."""
         return DeltaWriter(self.context.storage, self.metadata_timeline, self.workers.token)
 
     def _apply_commit(self, item: Instant) -> None:
@@ -166,8 +161,8 @@ class ActionUpdates:
             self._publisher().roll_back(time, instant, FileChanges(written, changes.deleted))
 
     def _remaining_commit(self, item: Instant) -> CommitMetadata:
-        """The commit without the files that were deleted since. Raises CorruptFileError where no action explains
-        it, CutFileError for a file that lost bytes.
+        """The commit without the files that were deleted since. Raises CorruptFileError where no action explains it,
+        CutFileError for a file that lost bytes.
         """
         metadata, path = self.commit(item), self.context.active.path_of(item)
         explained = any(
@@ -210,17 +205,12 @@ class ActionUpdates:
         return MetadataPublisher(context.storage, context.config, self.workers.token, context.clock(), context.options)
 
 
-class _Presence:
-    """group_reader.RecordRules that say whether there is a record of a file, which is no deletion."""
-
-    keyless = False
+class _Presence(RecordRules[bool]):
+    """Whether there is a record of a file, which is no deletion."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bool:
         body = datum.get("ColumnStatsMetadata") or datum.get("BloomFilterMetadata") or {}
         return body.get("isDeleted") is False
-
-    def merge(self, older: bool, newer: bool, *, path: str) -> bool:
-        return newer
 
 
 def _type_of(datum: Datum | None) -> int | None:
@@ -233,10 +223,8 @@ def _without_gone(stat: WriteStat, there: Collection[str]) -> WriteStat:
 
 
 def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """The files of a clean's plan (`deletePathPatterns`), there or not, and the partitions that went.
-
-    `details` is the decoded `clean` file at `path`. Raises CorruptFileError, or FormatError for a partition outside the
-    table.
+    """The files of a clean's plan (`deletePathPatterns`), there or not, and the partitions that went. Raises
+    CorruptFileError, or FormatError for a partition outside the table.
     """
     parts = details.get("partitionMetadata")
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
@@ -252,10 +240,7 @@ def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
 
 def rollback_changes(details: dict[str, Any], *, path: str) -> FileChanges:
     """The files that a rollback deleted; log files of its command blocks, and those whose blocks these cancel, with
-    their bytes.
-
-    `details` is the decoded `rollback` file at `path`; errors as metadata_of, and CorruptFileError for what is no data
-    file.
+    their bytes. Errors as metadata_of, and CorruptFileError for what is no data file.
     """
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}

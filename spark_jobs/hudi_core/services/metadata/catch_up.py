@@ -142,9 +142,8 @@ def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) 
     """Writes the missing ranges of the partitions that the missing `commits` touched, under a new instant of the
     metadata table, before any of these is applied.
 
-    The records of a late commit merge beneath those of later commits, whose ranges of whole partitions lack its files
-    and would replace its ranges: readers would skip its rows (partition_ranges). The ranges of the current files are
-    valid before and after the late commit, and a repeated run uses another instant.
+    The records of a late commit merge beneath those of later commits, whose ranges of whole partitions lack its files:
+    readers would skip its rows. The ranges of the current files are valid before and after the late commit.
     """
     recorded = updates.metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
     first = min((item.requested_time for item in commits), default="")
@@ -158,8 +157,8 @@ def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) 
 
 
 def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:
-    """Deletes staged files of attempts that died after their deltacommit: an instant completed on both timelines is not
-    run again.
+    """Deletes staged files of attempts that died after their deltacommit: what completed on both timelines is not run
+    again.
     """
     staged = staged_instants(context.storage)
     if staged:
@@ -169,12 +168,10 @@ def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline)
 
 
 def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
-    """The completed actions that the metadata table lacks, in the order of their completion; a rollback or restore is
-    one of them.
+    """The completed actions that the metadata table lacks, in the order of their completion.
 
     Those older than the metadata table are in it by its initialization. The caller holds the table lock. Raises
-    TimelineError for one that the data table has archived: blocks of archived instants do not count, so that it can no
-    longer be applied.
+    TimelineError for one that the data table has archived: blocks of archived instants do not count.
 
     Cost: both active timelines; the metadata table's archive only where its active timeline lacks something, the data
     table's for what is newer than the oldest deltacommit there.
@@ -213,7 +210,7 @@ def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) 
 
 
 def _is_known(item: Instant, recorded: Timeline) -> bool:
-    """Whether an instant of the metadata table records it. A restore is followed by a restore of the metadata table."""
+    """A restore is followed by a restore of the metadata table."""
     if item.action == Action.RESTORE:
         restores = recorded.completed().of_actions(Action.RESTORE)
         return any(other.requested_time > item.requested_time for other in restores)
@@ -232,7 +229,7 @@ def _is_unrecorded(item: Instant, metadata_timeline: MetadataTimeline, recorded:
 
 
 def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
-    """Archived actions of the data table that the metadata table's active timeline should have."""
+    """Of the data table, what the metadata table's active timeline should have."""
     times = [item.requested_time for item in recorded.completed() if not is_solo(item.requested_time)]
     if not times:
         return []
@@ -240,8 +237,6 @@ def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
 
 
 def _is_undone(rollback: Instant, context: TableContext, data: Timeline, recorded: Timeline) -> bool:
-    """Whether files of the rolled-back instant are valid; an instant that was run again since, as a compaction is, may
-    have some.
-    """
+    """Whether files of the rolled-back instant are valid; of one that was run again since some may be."""
     failed = rolled_back_by(context.active, rollback)
     return any(recorded.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)

@@ -1,6 +1,5 @@
-"""The records of some columns that `column_stats` and `partition_stats` lack.
-
-The files are read in rounds while writers go on (file_statistics). When the records are published: see columns.
+"""The records of some columns that `column_stats` and `partition_stats` lack. The files are read in rounds while
+writers go on; when the records are published: see columns.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ _LEAVE_OUT: Final = "leave the column out"
 
 
 def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
-    """Raises ConfigError for a column that the table's files do not have, UnsupportedError for one of which the index
-    holds nothing.
+    """Raises ConfigError for a column that the files do not have, UnsupportedError for one of which the index holds
+    nothing.
     """
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
     for name in columns:
@@ -71,7 +70,7 @@ def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """One file: its size in bytes, its FileStatistics as text, and the columns that the index has of it already."""
+    """One file: its FileStatistics as text, and the columns that the index has of it already."""
 
     size: int
     text: bytes
@@ -87,7 +86,6 @@ class ColumnStatisticsReader:
     """
 
     def __init__(self, columns: Sequence[str], workers: Workers) -> None:
-        """`columns` by dotted name."""
         self._columns = columns
         self._workers = workers
         self._version = 1
@@ -96,11 +94,11 @@ class ColumnStatisticsReader:
         """Keys of records that the index has and of no listed file, with their column and file name."""
 
     def read(self, context: TableContext, snapshot: Snapshot) -> int:
-        """Reads the missing statistics of the listed files; returns the number of files read, the others are in the
+        """Reads the missing statistics of the listed files; returns how many files were read, the others are in the
         index.
 
-        Raises ConfigError and UnsupportedError for a column that cannot be indexed, UnsupportedError for a file without
-        a known range, ConflictError for a file that a clean has deleted meanwhile, and the errors of reading.
+        Raises as check_indexable, UnsupportedError for a file without a known range, ConflictError for a file that a
+        clean has deleted meanwhile, and the errors of reading.
         """
         table = indexed_table(context, snapshot.timeline)
         check_indexable(table, self._columns)
@@ -154,9 +152,7 @@ class ColumnStatisticsReader:
                     yield found.column, record
 
     def left_over(self, listed: Sizes) -> Iterator[Record]:
-        """Deletions of the records of the columns and of files that are not in `listed`: records of a column that is
-        not indexed are otherwise never deleted.
-        """
+        """Deletions of the records of the columns and of files that are not in `listed`: nothing else deletes them."""
         for key, (column, name) in self._left.items():
             # The partition is known by its hash in the key alone.
             ((_, datum),) = deleted_ranges(FileChanges(deleted={"": frozenset((name,))}), [column], self._version)
@@ -170,8 +166,8 @@ class ColumnStatisticsReader:
         """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been read.
 
         The records widen what the index has, or will have of a pending write; a range of another type they replace.
-        Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for a
-        range that is not known.
+        Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for an unknown
+        range.
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
         types = {name: found for name in self._columns if (found := column_type(stored, name)) is not None}
@@ -231,9 +227,7 @@ class ColumnStatisticsReader:
             ) from error
 
     def _keep(self, statistics: FileStatistics, recorded: Collection[str]) -> None:
-        """Raises UnsupportedError where a file with rows has a column of which no record can be made: readers would
-        take it for null.
-        """
+        """Raises UnsupportedError where no record can be made of a column: readers would take it for null."""
         file = statistics.file
         ranges = [item for item in statistics.ranges if item.value_count or not statistics.partial]
         unrecorded = set(self._columns).difference(

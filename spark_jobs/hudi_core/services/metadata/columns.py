@@ -1,8 +1,8 @@
 """Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15).
 
-A record of a column and a file stays valid, as files are immutable. To add columns, the files are read without the
-table lock. Then, under the lock, new files are read, one deltacommit of the metadata table writes the records, and last
-the index's definition names the columns. A drop changes the definition alone.
+To add columns, the files are read without the table lock. Then, under the lock, new files are read, one deltacommit of
+the metadata table writes the records, and last the index's definition names the columns. A drop changes the definition
+alone.
 
 Readers of 1.x go by the definition: of a column that it names, a file without a record has only nulls
 (ColumnStatsIndexSupport.transpose), and rows would be skipped; records of columns that it does not name are not read
@@ -11,9 +11,7 @@ Readers of 1.x go by the definition: of a column that it names, a file without a
 A pending write records its files when it completes, by its options. A Hudi 1.x writer whose options lack the column
 keeps the definition that it read at its start (HoodieTableMetaClient.buildIndexDefinition), and its files would count
 as null in a column added since. So the definition is written when no such write is active; a write that starts at that
-moment makes this run restore the definition and wait for it as well. Ranges of whole partitions, which merge by their
-instants, widen the older ranges. After a crash it may be repeated: an incomplete deltacommit is rolled back, and
-existing records are not written again.
+moment makes this run restore the definition and wait for it as well. After a crash it may be repeated.
 """
 
 from __future__ import annotations
@@ -57,8 +55,8 @@ _FEW: Final = 100
 
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
-    """Raises ConfigError where no column is named, or one that the table does not have or that STATISTICS_COLUMNS
-    of `context` lacks; UnsupportedError for one that cannot be indexed.
+    """Raises ConfigError where no column is named, or one that the table or STATISTICS_COLUMNS of `context` lacks;
+    UnsupportedError for one that cannot be indexed.
     """
     if not columns:
         raise ConfigError("no column is named", remedy="name at least one")
@@ -79,13 +77,12 @@ def add_columns(
     context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> tuple[str, ...]:
     """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`;
-    returns those that the index, or some file, lacked.
+    returns those that the index, or some file, lacked, as after a change of its writers' options.
 
-    Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises,
-    before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a
-    column without a known range in some file; ConflictError while the index is being built, an action that deletes
-    files is pending, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError.
-    Writes that died are rolled back, as the options say. Memory: the names of the table's files, and
+    Raises, before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError
+    for a column without a known range in some file; ConflictError while the index is being built, an action that
+    deletes files is pending, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`;
+    LockError. Writes that died are rolled back, as the options say. Memory: the names of the table's files, and
     ColumnStatisticsReader.
     """
     requirements = tuple(dict.fromkeys(columns))
@@ -109,11 +106,10 @@ def add_columns(
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> tuple[str, ...]:
     """Takes `columns` out of the index's definition, and returns those that it had; no record is read or written.
 
-    Their records stay, unread, until the index is rebuilt; a column that is added again needs only newer files. Raises
-    MetadataUnavailableError without the index; ConfigError for a column that every index has, that STATISTICS_COLUMNS
-    of `context` names, or when none would be left; UnsupportedError in table version 6, which does not record what is
-    indexed: readers of 0.15 would take files without a record for ones where the column is null;
-    ConflictError while the index is being built; LockError.
+    Their records stay, unread, until the index is rebuilt. Raises MetadataUnavailableError without the index;
+    ConfigError for a column that every index has, that STATISTICS_COLUMNS names, or when none would be left;
+    UnsupportedError in table version 6, which does not record what is indexed; ConflictError while the index is being
+    built; LockError.
     """
     with context.lock(owner):
         current = context.reloaded()
@@ -182,9 +178,7 @@ def _publish(
     token: WriteToken,
     guard: Callable[[], None],
 ) -> tuple[str, ...]:
-    """Reads the remaining statistics and writes all records. The caller holds the table lock, `context.config` was
-    loaded under it.
-    """
+    """Reads the remaining statistics and writes all records. The caller holds the table lock."""
     storage, config = context.storage, context.config
     _check_index(config)
     # Drawn before the timeline is read: a write that is not pending there gets a later instant, and its ranges count.
@@ -222,10 +216,8 @@ def _publish(
 def _write_definition(
     context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline
 ) -> None:
-    """Writes the definition, if no write started since timeline `before`, which may have read the current one. Real
-    Hudi 1.0 puts its instants without the lock, and reads the definition then; to complete it needs the lock.
-
-    Raises _AtWork when one started; the definition is then restored.
+    """Writes the definition, if no write started since timeline `before`, which may have read the current one; else
+    restores it and raises _AtWork. Real Hudi 1.0 puts its instants without the lock, and reads the definition then.
     """
     storage, config = context.storage, context.config
     _refuse_new_writes(context, before)  # again below: a crash between the two would leave the definition
@@ -238,7 +230,7 @@ def _write_definition(
 
 
 def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | None:
-    """The index's definition, where the file lacks it by the options and the schema; None in table version 6."""
+    """The index's definition, where the file lacks it by options and schema; None in table version 6."""
     if not context.config.features.merge_modes:
         return None
     table = indexed_table(context, timeline)

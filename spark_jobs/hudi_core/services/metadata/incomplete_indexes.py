@@ -2,8 +2,8 @@
 properties up to when the indexes are whole (metadata_table.whole_until).
 
 Ranges of whole partitions are widened by the statistics of the files. A secondary index that lacks rows is rebuilt,
-where the options allow it (REBUILD_ROW_INDEXES): a lookup by it reads the file groups concerned until then. The record
-index is only behind a restore: that keys may have been written again says too little for its cost.
+where the options allow it (REBUILD_ROW_INDEXES), the record index only behind a restore: that keys may have been
+written again says too little for its cost. Until then a lookup reads the file groups concerned.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ def complete_indexes(
     """Returns the data partitions whose ranges were too narrow, and the row-level indexes that lack rows or may.
     `rebuilt` are indexes that were just built.
 
-    The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError for indexes that are
-    to be rebuilt, which names them; the errors of widen_ranges. Memory: as widen_ranges. Cost: where ranges may be too
-    narrow (indexes_in_doubt), the statistics of all current files are read. Nothing is mended while the indexes hold
-    rows of a pending commit (MetadataTable.uncommitted).
+    The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError, naming indexes that
+    are to be rebuilt; the errors of widen_ranges. Cost: where ranges may be too narrow (indexes_in_doubt), the
+    statistics of all current files are read. Nothing is mended while the indexes hold rows of a pending commit.
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)

@@ -2,9 +2,9 @@
 
 A row-level index is delisted first; its files are deleted when no writer can hold the older properties. The number of
 file groups is not stored: a lookup counts them in the folder and hashes the key by that number. A lookup during the
-deletion would read wrong groups and find nothing, and a writer of Hudi that tags by the record index would insert
-existing rows again. It reads the properties again after it has put its instant on the timeline: so the writes that are
-pending when the index is delisted are waited for.
+deletion would find nothing, and a writer of Hudi that tags by the record index would insert existing rows again. It
+reads the properties again after it has put its instant on the timeline: so the writes that are pending when the index
+is delisted are waited for.
 
 The names of indexes that `metadata update` rebuilds are kept in a file until all are rebuilt: after a crash the next
 update continues.
@@ -40,9 +40,8 @@ _FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write 
 
 
 def delist(context: TableContext, names: Collection[str]) -> TableConfig:
-    """Removes indexes from the list in the properties; their files and definitions stay. Returns the properties.
-
-    The caller holds the table lock. May be repeated.
+    """Removes indexes from the list in the properties, which it returns; their files and definitions stay. The caller
+    holds the table lock.
     """
     config = TableConfig.load(context.storage)
     return update_properties(
@@ -51,8 +50,8 @@ def delist(context: TableContext, names: Collection[str]) -> TableConfig:
 
 
 def refuse_compacting(context: TableContext, config: TableConfig, names: Iterable[str]) -> None:
-    """Raises ConflictError while a compaction of the metadata table is pending: its plan may name files of `names`, and
-    could not be finished.
+    """Raises ConflictError while a compaction of the metadata table is pending, whose plan may name files of
+    `names`.
     """
     metadata_timeline = MetadataTimeline(context.storage, config, context.clock()).active
     timeline = metadata_timeline.load()
@@ -67,9 +66,7 @@ def refuse_compacting(context: TableContext, config: TableConfig, names: Iterabl
 
 
 def counts_early(config: TableConfig, names: Iterable[str]) -> bool:
-    """Whether the file groups of any of `names` count while it is built, so that a plan to compact may name their
-    files.
-    """
+    """Whether file groups of `names` count while they are built, so that a plan to compact may name their files."""
     return config.features.metadata_needs_rest and not config.metadata_partitions_inflight.isdisjoint(names)
 
 
@@ -80,9 +77,7 @@ def left_over(storage: Storage, config: TableConfig, names: Iterable[str]) -> li
 
 
 def users_of(context: TableContext, names: Iterable[str]) -> frozenset[str]:
-    """The pending instants with a live writer that may use delisted indexes with files. The caller holds the table
-    lock, or the files stay.
-    """
+    """The pending instants with a live writer that may use delisted indexes with files."""
     if not left_over(context.storage, TableConfig.load(context.storage), names):
         return frozenset()
     alive = writers_at_work(context, pending_writers(context.active.load()), is_at_work)
@@ -113,9 +108,8 @@ def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
 
 def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset[str]:
     """Delists the row-level indexes among `names`, with `files` all; returns the pending instants that may use them,
-    and that the deletion of the files waits for (waiting.wait_for_writers).
-
-    The caller holds the table lock. May be repeated. Raises as refuse_compacting where the metadata table stays.
+    and that the deletion of the files waits for. The caller holds the table lock. May be repeated. Raises as
+    refuse_compacting where the metadata table stays.
     """
     config = TableConfig.load(context.storage)
     rows = row_level_among(context, config, names)
@@ -141,9 +135,9 @@ def delist_for_rebuild(
     """Delists row-level indexes, all or `indexes`, for a rebuild because of `error`; returns the pending instants that
     may use them.
 
-    The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it. Obstacles to
-    the rebuild are checked first: raises as MetadataCreation.check, before anything is written, and as
-    MetadataCompaction.finish, since a pending compaction's plan names files to be deleted.
+    The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it. Raises,
+    before anything is written, as MetadataCreation.check, and as MetadataCompaction.finish, since a pending
+    compaction's plan names files to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
     names = names if indexes is None else names.intersection(indexes)

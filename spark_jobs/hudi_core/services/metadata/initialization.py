@@ -1,5 +1,5 @@
-"""The input of a partition's initialization: one snapshot of the table, and the initialization of each partition of the
-metadata table from it.
+"""The input of a partition's initialization: one snapshot of the table, and the initialization of each partition from
+it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 _THREADS: Final = 16
 _BOOTSTRAP: Final = "hoodie.bootstrap.base.path"
-"""The property of a table that a bootstrap made (HoodieTableConfig.BOOTSTRAP_BASE_PATH)."""
+"""Of a table that a bootstrap made (HoodieTableConfig.BOOTSTRAP_BASE_PATH)."""
 
 
 def indexed_table(
@@ -87,8 +87,8 @@ def check_spelling(table: IndexedTable, columns: Iterable[str]) -> None:
 
 
 def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) -> dict[str, IndexDefinition]:
-    """The definition of a record index of each data partition, where the options request one. Raises UnsupportedError
-    where the table's version has none.
+    """The definition of a record index of each data partition, where the options request one. UnsupportedError where
+    the table's version has none.
     """
     if not PARTITIONED_RECORD_INDEX_ENABLE.read(options):
         return {}
@@ -104,7 +104,7 @@ def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class KeptListing:
-    """A listing that was read as a whole, by partition; a view.listing.FileListing. Memory: some 300 bytes a file."""
+    """A view.listing.FileListing that was read as a whole, by partition. Memory: some 300 bytes a file."""
 
     by_partition: Mapping[str, list[FileInfo]]
 
@@ -117,9 +117,7 @@ class KeptListing:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table at one moment: its timeline and its files. Taken under the table lock it is what commits that complete
-    later change.
-    """
+    """A table at one moment. Taken under the table lock it is what commits that complete later change."""
 
     timeline: Timeline
     listing: FileListing
@@ -156,8 +154,8 @@ class Snapshot:
 
 
 def index_warnings(config: TableConfig, names: Collection[str]) -> list[str]:
-    """What is built of `names` and cannot be used as the table is: a secondary index gives the record keys of a value,
-    and only the record index says where these are (SecondaryIndexSupport.isIndexAvailable).
+    """What is built of `names` and cannot be used: a secondary index gives the record keys of a value, and only the
+    record index says where these are (SecondaryIndexSupport.isIndexAvailable).
     """
     secondary = sorted(name for name in names if name.startswith(SECONDARY_PREFIX))
     there = config.metadata_partitions.union(config.metadata_partitions_inflight, names)
@@ -180,10 +178,9 @@ class Initializations:
         self._defined = dict(defined or {})
 
     def check(self, names: Iterable[str]) -> None:
-        """Raises UnsupportedError for a name without partition type, and for statistics of partitions without those of
-        files, which they are made of, and where an index is to be made of a metadata-only bootstrap's files;
-        CorruptFileError for a secondary index that is not defined; ConfigError as check_spelling; FormatError for a
-        table without a schema, which only indexes need.
+        """Raises UnsupportedError for a name without partition type, for statistics of partitions without those of
+        files, and for an index of a metadata-only bootstrap's files; CorruptFileError for a secondary index that is not
+        defined; ConfigError as check_spelling; FormatError for a table without a schema, which only indexes need.
         """
         requirements = list(names)
         check_names(requirements)
@@ -207,9 +204,7 @@ class Initializations:
             row_level_type(name, table).rows({None: 1}, "", self._context.zone)
 
     def _refuse_skeletons(self) -> None:
-        """Hudi refuses too ("col stats is not supported with bootstrap operation"). The files are listed for a table
-        that a bootstrap made alone.
-        """
+        """As Hudi ("col stats is not supported with bootstrap operation"). Only a bootstrapped table is listed."""
         if not self._context.config.raw.get(_BOOTSTRAP):
             return
         for partition, names in Snapshot.of(self._context).committed().items():
@@ -218,9 +213,7 @@ class Initializations:
                     refuse_skeleton(join(partition, name))
 
     def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
-        """The initialization of a partition from `snapshot`; `rows` is the result of rows_by_partition, possibly a
-        little older.
-        """
+        """Of a partition from `snapshot`; `rows` is the result of rows_by_partition, possibly a little older."""
         context, timeline = self._context, snapshot.timeline
         table = indexed_table(context, timeline, self._defined)
         if is_row_level(name):
@@ -242,9 +235,7 @@ class Initializations:
         return replace(found, definition=found.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
-        """The estimated rows of each data partition, of base files by their footers; empty where none of `names` needs
-        it.
-        """
+        """Estimated rows of each data partition, by the footers of base files; empty where none of `names` needs it."""
         if not any(map(is_row_level, names)):
             return {}
         slices = snapshot.slices(self._context)

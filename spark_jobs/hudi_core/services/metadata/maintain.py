@@ -52,13 +52,7 @@ from hudi_core.services.metadata.initialization import (
 )
 from hudi_core.services.metadata.pending_indexing import abandon_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.row_changes import RowsUnknownError
-from hudi_core.services.waiting import (
-    deadline_of,
-    may_be_at_work,
-    wait_for_writers,
-    writers_at_work,
-    writes_of_others,
-)
+from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
@@ -79,7 +73,7 @@ def create_metadata(
     crash. Raises UnsupportedError for a name without partition type, or statistics of partitions on a table without
     them, before anything is written; ConflictError as MetadataCreation.check, and where writers leave no moment without
     a write for `airflow_hudi.indexing.catchup_minutes` to an index that has to hold all rows; LockError. Memory here:
-    the listing of the table's files, and the records of `files`; all others stay with the tasks.
+    the listing of the table's files, and the records of `files`.
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
@@ -110,9 +104,7 @@ def lost_partitions(context: TableContext) -> frozenset[str]:
 
 
 def _without_lost(context: TableContext) -> TableContext:
-    """The table with the properties that do not list lost indexes. The caller holds the lock. Raises as
-    refuse_compacting.
-    """
+    """The table with the properties that do not list lost indexes. The caller holds the lock."""
     gone = lost_partitions(context)
     if not gone:
         return context
@@ -121,10 +113,9 @@ def _without_lost(context: TableContext) -> TableContext:
 
 
 def _unaware_writes(context: TableContext, names: Iterable[str]) -> frozenset[str]:
-    """The pending instants of writers that do not know an index among `names` which is not listed, and without whose
-    rows it would hide them once they complete. In version 6 no index begins beside them (MetadataCreation.check).
-
-    A file without statistics or filters is read; our own services check the list under the lock.
+    """The pending instants of writers that do not know an unlisted index among `names`, which would hide their rows. In
+    version 6 no index begins beside them (MetadataCreation.check). A file without statistics or filters is read; our
+    own services check the list under the lock.
     """
     new = set(names) - context.config.metadata_partitions
     holds_all = any(is_row_level(name) or name == PARTITION_STATS or name.startswith(EXPRESSION_PREFIX) for name in new)
@@ -220,8 +211,8 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
 def _update(
     context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str], *, rebuilds: bool = True
 ) -> Updated:
-    """Everything that an update does, with the lock held; the old files of planned rebuilds are no longer used.
-    `applied` as in catch_up. Without `rebuilds` these stay planned.
+    """Everything that an update does, with the lock held. `applied` as in catch_up. Without `rebuilds` these stay
+    planned.
     """
     token, as_rebuild = workers.token, planned_rebuild(context) if rebuilds else frozenset[str]()
     if as_rebuild:
@@ -237,13 +228,7 @@ def _update(
     widened, incomplete = complete_indexes(context.reloaded(), workers, as_rebuild)
     guard()
     upkeep = perform_table_services(
-        context.storage,
-        TableConfig.load(context.storage),
-        token,
-        context.options,
-        guard,
-        context.clock(),
-        workers,
+        context.storage, TableConfig.load(context.storage), token, context.options, guard, context.clock(), workers
     )
     return Updated(tuple(applied), tuple(sorted(as_rebuild)), widened, incomplete, upkeep)
 
@@ -251,11 +236,11 @@ def _update(
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
     """Drops the named indexes, with `files` the whole metadata table; returns the new properties.
 
-    `column_stats` is dropped with `partition_stats`. Indexing actions that are pending for one of them are removed
-    first, with their files. The definitions of dropped indexes are removed as well; Hudi's writer would rebuild the
-    indexes by them. Row-level indexes are delisted first, and the writes that may use them are waited for without the
-    lock (index_drop). Raises ConflictError while an indexing runs, for an index while a compaction of the metadata
-    table is pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
+    `column_stats` is dropped with `partition_stats`. Pending indexing actions of one of them go first, with their
+    files, and the definitions last; Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted
+    first, and the writes that may use them are waited for without the lock (index_drop). Raises ConflictError while an
+    indexing runs, for an index while a compaction of the metadata table is pending, whose plan names its files, and as
+    wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
     refuse_running_builds(context, names)

@@ -26,9 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def read_index_plan(context: TableContext, instant: str) -> tuple[IndexedPartition, ...]:
-    """The plan of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is
-    gone.
-    """
+    """Of a requested or inflight indexing action; errors as decode_index_plan, StorageNotFoundError when it is gone."""
     path = context.active.path(instant, Action.INDEXING, State.REQUESTED)
     return decode_index_plan(context.active.read_requested(instant, Action.INDEXING), path=path)
 
@@ -46,18 +44,14 @@ def pending_builds(context: TableContext, timeline: Timeline) -> dict[str, tuple
 
 
 def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
-    """An inflight indexing action that builds one of the named partitions, with `files` any. The caller holds the table
-    lock.
-    """
+    """An inflight indexing action that builds one of the named partitions, with `files` any."""
     timeline = context.active.load()
     builds = _builds_of(context, timeline, names)
     return next((time for time in builds if timeline.get(time, Action.INDEXING).state is State.INFLIGHT), None)
 
 
 def planned_partitions(context: TableContext, timeline: Timeline, instant: str) -> tuple[str, ...]:
-    """What a pending indexing action builds; of one whose plan is damaged, what is inflight and that no other one
-    builds.
-    """
+    """What a pending indexing action builds; of one whose plan is damaged, what is inflight and no other one builds."""
     builds = pending_builds(context, timeline)
     mine = tuple(item.name for item in builds.pop(instant, ()))
     others = {item.name for partitions in builds.values() for item in partitions}
@@ -68,9 +62,9 @@ def remove_build(context: TableContext, instant: str, names: Collection[str], *,
     """Removes what attempts at a pending indexing action built of partitions that are not listed, and the definitions
     of such indexes.
 
-    An index that the action has listed already, before it was cut off, is complete and stays, with its deltacommit in
-    the metadata table. The caller holds the claim of the instant, and the table lock. May be repeated. Raises as
-    refuse_compacting, unless the metadata table goes with all its plans (`all_goes`).
+    An index that the action has listed already is complete and stays, with its deltacommit in the metadata table. The
+    caller holds the claim of the instant, and the table lock. May be repeated. Raises as refuse_compacting, unless the
+    metadata table goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
@@ -101,9 +95,8 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
 
 
 def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> None:
-    """Removes the pending indexing actions of the named partitions from the timeline.
-
-    Raises ConflictError while one is running. It may be repeated after a crash.
+    """Removes the pending indexing actions of the named partitions from the timeline; ConflictError while one is
+    running.
     """
     for instant, planned in _builds_of(context, context.active.load(), names).items():
         with claimed(context, instant, owner) as found:

@@ -2,8 +2,7 @@
 
 Every query runs on a new reader of the metadata table (`cold_ms`: its timeline, log blocks and HFile index are read for
 it) and then REPEATS times to the same one (`open_ms`: the median). `without_ms` is the median of what it spares:
-listing the storage, or reading the footers of the files. The caches of the operating system stay as they are. Times are
-of this process, in milliseconds.
+listing the storage, or reading the footers of the files. Times are of this process, in milliseconds.
 
 Memory: the file names of the table, SAMPLE rows of one slice, and what the metadata table keeps open.
 """
@@ -59,8 +58,8 @@ _SINGLES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The times of a query about `items` things, in milliseconds; a time is the sum of `lookups`. `without_ms` is the
-    time without the metadata table, None where nothing but the rows could answer.
+    """The times of a query about `items` things, in milliseconds; a time is the sum of `lookups`. `without_ms` is that
+    without the metadata table, None where nothing but the rows could answer.
     """
 
     what: str
@@ -103,8 +102,8 @@ def measure(
     gives seconds.
 
     `partition_types` names the measured partitions, none: all. Raises MetadataUnavailableError for a table without a
-    metadata table that could be read, ConfigError where it does not list one of `partition_types`, CorruptFileError for
-    one that is damaged.
+    readable metadata table, ConfigError where it does not list one of `partition_types`, CorruptFileError for one that
+    is damaged.
     """
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
@@ -130,8 +129,6 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A query, and what answers it without the metadata table."""
-
     what: str
     items: int
     run: Callable[[MetadataTable], object]
@@ -232,7 +229,6 @@ class _Queries:
             )
 
     def _expression(self, index: IndexDefinition, place: tuple[str, list[str]] | None) -> Iterator[_Query]:
-        """All statistics of an expression, or its filter of a file."""
         name = index.name
         if index.type == COLUMN_STATS:
             yield _Query(f"{name}: all files", self.count, lambda table: table.expression_stats(name))
@@ -243,7 +239,7 @@ class _Queries:
             )
 
     def _secondary(self, index: IndexDefinition) -> Iterator[_Query]:
-        """The record keys of values, of a column whose text is the same for every writer."""
+        """Of a column whose text is the same for every writer."""
         if len(index.source_fields) != 1:
             return
         path = tuple(index.source_fields[0].split("."))
@@ -275,7 +271,7 @@ class _Queries:
         return [key.as_py() for key in islice(found, SAMPLE)]
 
     def _some_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Columns of the first SAMPLE rows or so: whole batches of the first slices that have some."""
+        """The first SAMPLE rows or so: whole batches of the first slices that have some."""
         reader = SliceReader(self._data, reader_spec(self._context, self._schema, self._timeline, merge_logs=True))
         view, left = self._context.view(self._timeline), SAMPLE
         for file_slice in (item for name in self.names for item in view.latest_merged_slices(name)):

@@ -41,7 +41,7 @@ Slices = Mapping[tuple[str, str], FileSlice]
 
 
 class RowsUnknownError(TimelineError):
-    """A row-level index cannot be updated by a commit: which rows the commit changed is not known any more."""
+    """A row-level index cannot be updated by a commit: which rows it changed is not known any more."""
 
     indexes: frozenset[str] | None = None
     """Those that have to be built again; None: all that are row-level."""
@@ -49,8 +49,6 @@ class RowsUnknownError(TimelineError):
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """One commit of a table; `listing` gives the files that there are."""
-
     context: TableContext
     table: IndexedTable
     metadata_timeline: MetadataTimeline
@@ -58,8 +56,8 @@ class RowChanges:
     workers: Workers
 
     def stage(self, names: Collection[str], instant: Instant, metadata: CommitMetadata) -> dict[str, list[StagedLog]]:
-        """The staged blocks of each of the indexes `names`, under the instant of the commit, which is the newest that
-        moved rows.
+        """The staged blocks of each of the indexes `names`, under the instant of the commit, the newest that moved
+        rows.
 
         Errors and new file groups as RowUpdates.stage. Raises RowsUnknownError where the files of the slices before the
         commit were cleaned.
@@ -93,7 +91,7 @@ class RowChanges:
     def _initialized(self, timeline: Timeline, commit: Instant) -> Timeline:
         """The timeline right before `commit`; where it shows no write that was completed then, with the last archived
         one: without it all older files would count as uncommitted. Archived commits that completed later are pending
-        ones, as in _as_of.
+        ones.
         """
         if timeline.visible_writes().start is not None:
             return timeline
@@ -130,8 +128,8 @@ class RowChanges:
                 raise _unknown(instant, f"the file group {replaced.file_id}")
 
     def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
-        """Whether a file group has a file that is older than a commit. In layout 2 a log file's stat does not say upon
-        what it was written; after a compaction and a clean it may be the first of its slice.
+        """Whether a file group has an older file. In layout 2 a log file's stat does not say upon what it was written;
+        after a compaction and a clean it may be the first of its slice.
         """
         names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
         return any(
@@ -152,8 +150,8 @@ def _unknown(instant: Instant, what: str) -> RowsUnknownError:
 
 
 def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
-    """The timeline as it was right after the commit completed, or right before. Later commits are pending ones: without
-    them the first of the timeline would count as archived, and its files as old ones.
+    """The timeline right after the commit completed, or right before. Later commits are pending ones: without them the
+    first of the timeline would count as archived, and its files as old ones.
     """
     known = [(item, _is_known_at(item, commit, inclusive=inclusive)) for item in timeline]
     return Timeline(
@@ -167,7 +165,6 @@ def _not_yet(item: Instant) -> Instant:
 
 
 def _is_known_at(item: Instant, commit: Instant, *, inclusive: bool) -> bool:
-    """Whether an instant is on the timeline as it was right after the commit completed, or right before."""
     if not item.is_completed:
         return True
     order, limit = (item.completed_at, item.requested_time), (commit.completed_at, commit.requested_time)

@@ -3,8 +3,8 @@ the expression's values in them.
 
 Exact: a listed Parquet base file has the filter of its footer, bit for bit, and no other file has one; every key of the
 file is in it. A file whose footer holds no filter may have one, which then has to hold every key, or none. Of an
-expression, exact: a base file in a latest slice has a filter, a filter has every value of its file, and no file has one
-that is not listed; what is not compared says column_stats.
+expression, exact: a base file in a latest slice has a filter, which has every value of its file, and no file that is
+not listed has one; what is not compared says column_stats.
 
 Memory: a digest for each filter of one data partition, two filters of one file, and a batch of its keys.
 """
@@ -27,30 +27,23 @@ from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.record import RecordRules
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import VALUE, IndexedOperands
 
 
-class DigestRules:
-    """group_reader.RecordRules of filters of which a digest is enough, b"" for none: a filter has some 430 kB."""
-
-    keyless = False
-
-    def __init__(self) -> None:
-        self._rules = BloomFilterRules()
+class DigestRules(RecordRules[bytes]):
+    """Of filters of which a digest is enough, b"" for none: a filter has some 430 kB."""
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bytes:
-        stored = self._rules.decode(key, datum, path=path)
+        stored = BloomFilterRules().decode(key, datum, path=path)
         return b"" if stored.is_deleted or not stored.text else _digest(stored.type_code, stored.text)
-
-    def merge(self, older: bytes, newer: bytes, *, path: str) -> bytes:
-        return newer
 
 
 class FiltersCheck(PartitionCheck):
-    """Compares the filters of each partition; `columns` are the top-level ones that a filter's texts are made of."""
+    """`columns` are the top-level ones that a filter's texts are made of."""
 
     def __init__(
         self, name: str, columns: frozenset[str], metadata_snapshot: MetadataTableSnapshot, findings: Findings
@@ -79,14 +72,11 @@ class FiltersCheck(PartitionCheck):
             self.add_difference(what, partition=files.partition)
 
     def read(self, head: FileHead) -> StoredFilter | None:
-        """The filter that is stored of a file."""
         stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
         return None if stored is None or stored.is_deleted or not stored.text else stored
 
 
 class BloomFiltersCheck(FiltersCheck):
-    """Compares the filters over the record keys with those of the files' footers as well."""
-
     def __init__(
         self, metadata_snapshot: MetadataTableSnapshot, key_columns: tuple[str, ...], findings: Findings
     ) -> None:
@@ -119,8 +109,6 @@ class BloomFiltersCheck(FiltersCheck):
 
 
 class ExpressionFiltersCheck(FiltersCheck):
-    """Compares an index of type bloom_filters."""
-
     def __init__(
         self, name: str, metadata_snapshot: MetadataTableSnapshot, value: IndexedOperands, findings: Findings
     ) -> None:

@@ -1,6 +1,4 @@
-"""The check of one partition type: its input during the walk of a table (partitions, the records of files, current
-rows), and its findings.
-"""
+"""The check of one partition type: its input during the walk of a table, and its findings."""
 
 from __future__ import annotations
 
@@ -20,16 +18,13 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.view.file_group import DataFile, FileSlice
 
 KEPT: Final = 1000
-"""How many differences of each partition type are kept; all are counted."""
+"""Differences of each partition type that are kept; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`partition_type` is the metadata partition (`files`, `secondary_index_<name>` …), `partition` the data
-    partition's path.
-
-    `file` is a plain file name, or in row-level indexes the file group's id; None where the difference is of no single
-    file. `what` describes the metadata table's record and the data.
+    """`partition_type` is the metadata partition, `partition` the data partition's path, `file` a plain file name, or
+    in row-level indexes the file group's id; None where it is of no single one.
     """
 
     partition_type: str
@@ -38,14 +33,11 @@ class Difference:
     what: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Its entry in the document of `hudictl metadata validate --json`."""
         return {"kind": self.partition_type, "partition": self.partition, "file": self.file, "what": self.what}
 
 
 @dataclass(frozen=True, slots=True)
 class NotChecked:
-    """A part of a partition type that was not compared, and why."""
-
     partition_type: str
     why: str
 
@@ -59,7 +51,6 @@ class Findings:
         self._not_checked: dict[NotChecked, None] = {}
 
     def add(self, partition_type: str, what: str, *, partition: str | None = None, file: str | None = None) -> None:
-        """One difference."""
         self.add_all(partition_type, 1, (Difference(partition_type, partition, file, what),))
 
     def add_all(self, partition_type: str, count: int, differences: Iterable[Difference]) -> None:
@@ -74,7 +65,6 @@ class Findings:
         self._not_checked.setdefault(NotChecked(partition_type, why))
 
     def report(self, partition_types: Iterable[str], partitions: int, files: int, rows: int) -> ValidationReport:
-        """Everything that was found; the arguments say what was looked at."""
         differences = tuple(item for partition_type in sorted(self._kept) for item in self._kept[partition_type])
         return ValidationReport(
             differences,
@@ -89,9 +79,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """`differences` are up to KEPT of each partition type, `counts` all of them. `partition_types` were compared,
-    over `partitions`, `files` and `rows`.
-    """
+    """`differences` are up to KEPT of each partition type, `counts` all of them. `partition_types` were compared."""
 
     differences: tuple[Difference, ...]
     counts: dict[str, int]
@@ -103,7 +91,6 @@ class ValidationReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found."""
         return not self.counts
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,10 +108,8 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """A data partition: what `files` lists of it (names and bytes), and its data files in the storage that count, by
-    name.
-
-    A file counts when it is listed, or should be.
+    """A data partition: what `files` lists of it (names and bytes), and its data files that are, or should be,
+    listed.
     """
 
     partition: str
@@ -136,9 +121,8 @@ class PartitionFiles:
 class FileHead:
     """A base or log file whose records are about to be read.
 
-    `columns` are the top-level columns that it holds, None where that is not known; `footer` the key-value metadata of
-    a Parquet base file. `is_latest`: queries of the table as it is now read it; else it is in an older slice, or in a
-    file group that was replaced.
+    `columns` are the top-level columns that it holds, if known; `footer` the key-value metadata of a Parquet base file.
+    `is_latest`: queries of the table as it is now read it.
     """
 
     file: DataFile
@@ -156,21 +140,17 @@ class FileCheck(Protocol):
     """Compares one file."""
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        """Some of its records, as stored, in the table's types; `columns`: those that the records carry, None is all of
-        the file's.
+        """Some of its records, as stored, in the table's types; `columns`: those that they carry, None is all of the
+        file's.
         """
         ...
 
-    def close(self) -> None:
-        """After the last."""
-        ...
+    def close(self) -> None: ...
 
 
 class PartitionCheck:
-    """Compares the metadata partition `name`. Methods that a check does not need do nothing by default.
-
-    The order: a partition opens, its listed and existing base and log files follow, then the rows of its latest slices;
-    then it closes.
+    """Compares the metadata partition `name`. A partition opens, its listed and existing base and log files follow,
+    then the rows of its latest slices; then it closes.
     """
 
     def __init__(self, name: str, findings: Findings) -> None:
@@ -178,15 +158,14 @@ class PartitionCheck:
         self.findings = findings
 
     def add_difference(self, what: str, *, partition: str | None = None, file: str | None = None) -> None:
-        """Records a difference of this metadata partition."""
         self.findings.add(self.name, what, partition=partition, file=file)
 
     def add_of_file(self, head: FileHead, what: str) -> None:
-        """Records a difference of a base or log file."""
+        """Of a base or log file."""
         self.add_difference(what, partition=head.file.partition, file=head.file.name)
 
     def add_each(self, describe: Callable[..., Difference], *positions: NDArray[np.int64]) -> None:
-        """Records the differences that `describe` makes of each position, or of each pair of positions."""
+        """The differences that `describe` makes of each position, or of each pair of positions."""
         self.findings.add_all(self.name, len(positions[0]), map(describe, *(found.tolist() for found in positions)))
 
     def file_columns(self) -> frozenset[str]:
@@ -201,7 +180,7 @@ class PartitionCheck:
         """Starts a partition."""
 
     def open_file(self, head: FileHead) -> FileCheck | None:
-        """Starts a file; None when the check compares nothing of it."""
+        """None when the check compares nothing of it."""
         return None
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:

@@ -10,8 +10,8 @@ statistics of at least one. Nor do its cleans delete what is stored of the files
 
 Of a partition, exact: one with rows has statistics of every indexed column. Loose: bounds, as merging widens them;
 counts, which are at least those of the rows where they are said to be tight and the partition's slices are base files
-alone (Hudi counts files that a clustering or an overwrite replaced as well); statistics of partitions without rows,
-which rule nothing out. Columns whose values a query takes from the partition's path are not compared.
+alone (Hudi counts replaced files as well); statistics of partitions without rows. Columns whose values a query takes
+from the partition's path are not compared.
 
 Of an expression, as of a file, but that a log file has statistics is loose, too, and so are files of older slices and
 of replaced file groups: Hudi initializes such an index with the latest slices
@@ -56,8 +56,8 @@ _OTHERS = 3
 
 
 class ColumnStatsCheck(StatisticsCheck):
-    """Compares what is stored of each file of a partition; `has_definition`: the columns are those of the index's
-    definition, not all of the table.
+    """`has_definition`: the columns are those of the index's definition, not all of the table. `left_by` are the cleans
+    that may have left statistics of files that they deleted.
     """
 
     def __init__(
@@ -69,7 +69,6 @@ class ColumnStatsCheck(StatisticsCheck):
         has_definition: bool,
         left_by: Callable[[], Iterable[FileChanges]],
     ) -> None:
-        """`left_by` are the cleans that may have left statistics of files that they deleted."""
         super().__init__(COLUMN_STATS, columns, findings)
         self._metadata = metadata
         self._has_definition = has_definition
@@ -103,8 +102,6 @@ class ColumnStatsCheck(StatisticsCheck):
 
 
 class PartitionStatsCheck(PartitionCheck):
-    """Compares what is stored of each partition."""
-
     def __init__(self, metadata: MetadataTable, columns: IndexedOperands, findings: Findings) -> None:
         super().__init__(PARTITION_STATS, findings)
         self._columns = columns
@@ -144,7 +141,7 @@ class PartitionStatsCheck(PartitionCheck):
 
 
 class ExpressionStatsCheck(StatisticsCheck):
-    """Compares an index of type column_stats; `column` is the one that its keys hash."""
+    """`column` is the one that its keys hash."""
 
     def __init__(
         self,

@@ -4,8 +4,7 @@ The listed size of log files may differ: one of version 6 may be longer than lis
 was rolled back appended, and a log file that was rolled back by its markers is listed with 1 byte
 (MarkerBasedRollbackStrategy). Then it has to be no longer than the file, and hold what completed commits wrote.
 
-Memory: one data partition; the names of missing and unlisted files up to check.KEPT, to detect a file that is
-listed elsewhere.
+Memory: one data partition; names of missing and unlisted files, up to check.KEPT, to detect a file listed elsewhere.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ class FilesCheck:
     """Compares partition by partition.
 
     `wrote` says of an instant and a path whether a completed commit of that instant wrote the file. `written`, of
-    version 6, are the bytes of log files by path that completed commits of the timeline wrote; None where a log file's
-    name carries the instant that wrote it. `judges_missing` is off while an action deletes files before it updates the
-    metadata table.
+    version 6, are the bytes of log files by path that completed commits wrote; None where a log file's name carries the
+    instant that wrote it. `judges_missing` is off while an action deletes files before it updates the metadata table.
     """
 
     def __init__(
@@ -105,8 +103,8 @@ class FilesCheck:
             self._add("listed, but it is not there", partition, name)
 
     def _counts(self, info: FileInfo) -> bool:
-        """Whether a file that is not listed should be: a completed commit wrote it, of a log file of version 6, whose
-        name carries the instant of its slice, one of the active timeline.
+        """Whether a file that is not listed should be: a completed commit wrote it, of a log file of version 6 one of
+        the active timeline.
         """
         parsed = parse_data_file(info.name)
         if isinstance(parsed, LogFileName) and self._written is not None:

@@ -27,9 +27,7 @@ R = TypeVar("R")
 @dataclass(frozen=True, slots=True)
 class KeyDifference:
     """Positions: `missing` among the true keys, each key once; `extra` and `elsewhere` among the stored ones, which are
-    distinct.
-
-    A key that is true in several places may be stored in any of them.
+    distinct. A key that is true in several places may be stored in any of them.
     """
 
     missing: NDArray[np.int64]
@@ -60,7 +58,7 @@ def compare_keys(
 
 
 def _index_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-    """For each key the position of its first occurrence in `among`, -1 where it is not there."""
+    """The position of each key's first occurrence in `among`, -1 where it is not there."""
     found: NDArray[np.int64] = (
         pc.index_in(keys, value_set=among).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     )
@@ -68,7 +66,6 @@ def _index_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
 
 
 def _firsts(keys: pa.Array) -> NDArray[np.int64]:
-    """The position of the first occurrence of each distinct key."""
     return np.unique(_index_in(keys, keys))
 
 
@@ -126,7 +123,7 @@ class StoredGroup(Generic[R]):
 
 
 def stored_groups(index_keys: IndexKeys, groups: Sequence[GroupReader[R]]) -> Iterator[StoredGroup[R]]:
-    """The file groups of an index one after another; each is released, and at the end the temporary files are."""
+    """The file groups one after another; each is released, and at the end the temporary files are."""
     with index_keys:
         for position, (keys, places) in enumerate(index_keys.by_group()):
             yield StoredGroup(position, keys, places, groups[position].all())
@@ -134,12 +131,11 @@ def stored_groups(index_keys: IndexKeys, groups: Sequence[GroupReader[R]]) -> It
 
 
 def text_at(keys: pa.Array, at: int) -> str:
-    """A key, of the file group or of its records, for people."""
     return str(keys[at].as_py(), "utf-8", "replace")
 
 
 def why_extra(position: int, home: int) -> str:
-    """Why a record is wrong that no row explains in the file group at `position`; lookups read the one at `home`."""
+    """Why no row explains a record in the file group at `position`; lookups read the one at `home`."""
     if home == position:
         return "no row has it"
     return f"in file group {position} of the index, where no lookup reads it (but in {home})"

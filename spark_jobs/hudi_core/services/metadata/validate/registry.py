@@ -92,15 +92,12 @@ class CommitWrites:
 
 
 class Subject:
-    """Everything that is the same for all partitions.
+    """Everything that is the same for all partitions, as of `timeline`; `data` is the storage of the data path.
 
     `written`: as FilesCheck has it. `renamed` are columns that older files hold under another name (schema-on-read).
     """
 
     def __init__(self, context: TableContext, data: Storage, timeline: Timeline) -> None:
-        """The table as of `timeline`; `data` is the storage of the data path. Errors are those of the reads of timeline
-        and metadata table.
-        """
         storage, config, active = context.storage, context.config, context.active
         self.context = context
         self.timeline = timeline
@@ -118,8 +115,8 @@ class Subject:
         self._slicing = slicing_for(active.layout, timeline, completion.of)
 
     def cleans(self) -> Iterator[FileChanges]:
-        """What completed cleans deleted, of the timeline and its archive. Raises CorruptFileError where one does not
-        say it.
+        """What completed cleans deleted, of the timeline and its archive. CorruptFileError where one does not say
+        it.
         """
         archive = self.context.history()
         for instant in archive.timeline().of_actions(Action.CLEAN):
@@ -137,9 +134,7 @@ class Subject:
 
 
 def partition_checks(subject: Subject, findings: Findings) -> list[PartitionCheck]:
-    """The checks of all partitions that the table lists but `files`, which lists the files to check. Comparisons that
-    are not possible are reported to `findings`.
-    """
+    """Of all listed partitions but `files`. What cannot be compared is reported to `findings`."""
     checks: list[PartitionCheck] = []
     inputs = _Inputs(subject, findings)
     for name in sorted(subject.metadata.partition_types - {FILES_PARTITION}):
@@ -153,8 +148,6 @@ def partition_checks(subject: Subject, findings: Findings) -> list[PartitionChec
 
 
 class _Inputs:
-    """What the checks of one table are made from."""
-
     def __init__(self, subject: Subject, findings: Findings) -> None:
         self.subject = subject
         self.findings = findings
@@ -190,7 +183,7 @@ class _Inputs:
         return kept
 
     def resolved(self, name: str, operand: Operand) -> Operand | None:
-        """The operand over the stored columns; None for a column that the table lacks, or holds under several names."""
+        """Over the stored columns; None for a column that the table lacks, or holds under several names."""
         try:
             found = resolve(operand, self._stored)
             self.type_of(found)

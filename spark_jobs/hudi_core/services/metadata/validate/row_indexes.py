@@ -138,9 +138,7 @@ class RecordIndexCheck(PartitionCheck):
 
 
 class SecondaryIndexCheck(PartitionCheck):
-    """Compares one index after the last partition. `by_value`: the value's part of a pair alone chooses the file group
-    (index version 2).
-    """
+    """Compares after the last partition. `by_value`: the value alone chooses the file group (index version 2)."""
 
     def __init__(
         self,
@@ -198,9 +196,7 @@ class SecondaryIndexCheck(PartitionCheck):
         self.add_each(extra, found.extra[self._has_meaning(stored.take(pa.array(found.extra)))])
 
     def _has_meaning(self, pairs: pa.Array) -> NDArray[np.bool_]:
-        """Hudi 1.0, whose indexes have version 1, neither adds nor removes rows without a value, and no lookup is for
-        these.
-        """
+        """Hudi 1.0, whose indexes have version 1, neither keeps nor looks up rows without a value."""
         if self._by_value:
             return np.ones(len(pairs), dtype=np.bool_)
         is_null = pc.starts_with(pairs, secondary_prefix(None).encode())

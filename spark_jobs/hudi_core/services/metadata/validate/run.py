@@ -61,10 +61,7 @@ class FileReader:
 
     def read_group(self, group: FileGroup, names: Collection[str], latest: Collection[str]) -> int:
         """Reads those of the group's files that are named; returns how many. Blocks of log files count as for a query.
-
-        `latest` are the names of the base files in the partition's latest slices.
-
-        A file that is damaged is a difference of `files`, and its other comparisons are omitted.
+        A damaged file is a difference of `files`. `latest` are base files of the partition's latest slices.
         """
         files = 0
         for item in group.slices:
@@ -125,7 +122,7 @@ class FileReader:
                 _give(block_batches(storage, block, schema, sources=sources), file_checks, names)
 
     def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
-        """The columns of a data block's records; None where they may have other names now."""
+        """Of a data block's records; None where they may have other names now."""
         return None if self._history is not None else block_columns(block, self._schema)
 
     @contextmanager
@@ -161,9 +158,9 @@ def _give(batches: Iterator[pa.RecordBatch], file_checks: Sequence[FileCheck], c
 def validate(context: TableContext, data: Storage) -> ValidationReport:
     """Compares everything; `data` is the storage of the data path.
 
-    Raises MetadataUnavailableError for a table without a metadata table that could be read, CorruptFileError where that
-    or the timeline is damaged, UnsupportedError for data files that this release does not read, ConflictError when the
-    table changed meanwhile.
+    Raises MetadataUnavailableError for a table without a readable metadata table, CorruptFileError where that or the
+    timeline is damaged, UnsupportedError for data files that this release does not read, ConflictError when the table
+    changed meanwhile.
     """
     check_metadata(context)
     timeline = context.active.load()
@@ -179,7 +176,6 @@ def validate(context: TableContext, data: Storage) -> ValidationReport:
 
 
 def check_metadata(context: TableContext) -> None:
-    """Raises MetadataUnavailableError for a table without a metadata table."""
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
             "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",

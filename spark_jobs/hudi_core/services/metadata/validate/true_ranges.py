@@ -30,7 +30,7 @@ _SHOWN: Final = 60
 
 @dataclass(slots=True)
 class TrueRange:
-    """What an operand has in the records so far; `least` and `greatest` are None where there is no value but NaN."""
+    """What an operand has in the records so far; without a value but NaN there are no bounds."""
 
     nulls: int = 0
     rows: int = 0
@@ -39,7 +39,6 @@ class TrueRange:
     greatest: pa.Scalar | None = None
 
     def add(self, values: pa.Array) -> None:
-        """More records."""
         self.rows += len(values)
         self.nulls += values.null_count
         if pa.types.is_boolean(values.type):
@@ -58,7 +57,6 @@ class TrueRange:
 
     @property
     def has_values(self) -> bool:
-        """Whether any value is not null."""
         return self.rows > self.nulls
 
 
@@ -120,7 +118,6 @@ class TrueRanges:
             self._found[name].add(evaluate(self._indexed.operands[name], batch, self._indexed.zone))
 
     def of(self, name: str) -> TrueRange:
-        """The range of one operand so far."""
         return self._found[name]
 
 
@@ -133,14 +130,13 @@ class Counts(Enum):
     LOOSE = "loose"
 
     def contradict(self, stored: Statistic, true: TrueRange) -> bool:
-        """Whether the stored counts cannot be those of the records."""
         if self is Counts.EXACT:
             return (stored.null_count, stored.value_count) != (true.nulls, true.rows)
         return self is Counts.AT_LEAST and (stored.null_count < true.nulls or stored.value_count < true.rows)
 
 
 def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds: bool = True) -> Iterator[str]:
-    """What a statistic says that is not so of the records. `bounds`: they are compared, too."""
+    """What a statistic says that is not so of the records."""
     if counts.contradict(stored, true):
         yield (
             f"stored are {stored.null_count} nulls of {stored.value_count} values, but there are {true.nulls} of "
@@ -165,8 +161,6 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
 
 
 class StatisticsCheck(PartitionCheck, ABC):
-    """Compares the statistics of files; what a file may lack, a subclass says."""
-
     def __init__(self, name: str, indexed: IndexedOperands, findings: Findings) -> None:
         super().__init__(name, findings)
         self.indexed = indexed
@@ -180,8 +174,6 @@ class StatisticsCheck(PartitionCheck, ABC):
 
 
 class FileStatisticsCheck:
-    """Compares the statistics of one file, by operand, with its records."""
-
     def __init__(self, check: StatisticsCheck, head: FileHead, stored: Mapping[str, Statistic]) -> None:
         self._check = check
         self._head = head
