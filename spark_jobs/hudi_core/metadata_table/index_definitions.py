@@ -85,9 +85,7 @@ def put_index_definitions(
 
 
 def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
-    """As Hudi 1.2 writes it. Hudi 1.0 passes over versions of indexes; 1.2 fails in table version 8, too, where an
-    expression index names none (SparkValueMetadataUtils.getValueMetadata).
-    """
+    """As Hudi 1.2 writes it; 1.0 passes over versions of indexes, without which 1.2 fails in table version 8, too."""
     return dump(
         {
             "indexDefinitions": {

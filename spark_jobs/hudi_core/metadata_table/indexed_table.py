@@ -60,8 +60,8 @@ class IndexedTable:
         return arrow_schema(self.stored_schema())
 
     def version_of(self, partition: str) -> int:
-        """Of an index (HoodieIndexVersion): as its definition says, `column_stats` and `partition_stats` as one, else
-        as the table's version has it.
+        """Of an index (HoodieIndexVersion): as defined, `column_stats` and `partition_stats` as one, or by the
+        table's.
         """
         for name in (partition, *STATISTICS) if partition in STATISTICS else (partition,):
             if name in self.definitions:
@@ -71,9 +71,7 @@ class IndexedTable:
 
 
 class StoredTable(IndexedTable):
-    """The table in `storage` as it is now; nothing is read before it is needed. Errors of its members: those of
-    load_index_definitions, and of table_schema, for a table without a schema.
-    """
+    """The table as it is now, read where it is needed; errors of load_index_definitions and table_schema."""
 
     _storage: Storage
 
@@ -154,8 +152,8 @@ def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
 
 
 def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
-    """Whether an index of that version stores bounds of a type: no lists, maps or structs; in version 1 no wide
-    decimals, unless each value is looked at (`by_value`, as 0.15 does: HoodieTableMetadataUtil.tryUpcastDecimal).
+    """Whether an index stores bounds of a type. Version 1: a wide decimal only `by_value` (tryUpcastDecimal of
+    0.15).
     """
     if data_type is None or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
         return False

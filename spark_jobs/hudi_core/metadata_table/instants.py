@@ -61,9 +61,7 @@ def is_metadata_suffix(instant: str) -> bool:
 
 
 def is_initialization(instant: str) -> bool:
-    """Whether a partition was initialized under an instant, by its name; in version 6 metadata_only_instant has such
-    names, too.
-    """
+    """Whether a partition was initialized under an instant, by its name; or it is a metadata_only_instant."""
     return is_solo(instant) or _initializes(_suffix(instant))
 
 
@@ -78,9 +76,7 @@ def initialized_by_downgrade(initialization: str, compaction: str) -> bool:
 
 
 def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:
-    """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime): in version 6 the latest
-    completed instant of the data table with the suffix 010, 011 …, later SOLO_COMMIT with 000, 001 ….
-    """
+    """A free instant for a partition that is initialized now (generateUniqueCommitInstantTime)."""
     last = data.last_completed()
     start = SOLO_COMMIT if last is None or not features.metadata_suffixes else last.requested_time
     numbers = count(_FIRST_INITIALIZATION if features.metadata_suffixes else 0)
@@ -130,9 +126,7 @@ def is_early(base_instant: str) -> bool:
 
 
 def initialization_time(last: str | None) -> str:
-    """When an index was initialized that holds the table up to the instant `last`, as Hudi's indexer of version 6 names
-    it.
-    """
+    """When an index was initialized that holds the table up to `last`, as Hudi's indexer of version 6 names it."""
     return SOLO_COMMIT if last is None else OperationSuffix.INDEXER.of(last)
 
 

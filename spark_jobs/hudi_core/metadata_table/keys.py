@@ -69,9 +69,7 @@ def secondary_prefix(value: str | None) -> str:
 
 
 def secondary_hashed_part(key: str) -> str:
-    """What indexes of version 2 hash of a key: the value and its separator. Raises CorruptFileError for a key without
-    one.
-    """
+    """What indexes of version 2 hash of a key: value and separator. CorruptFileError for a key without one."""
     return key[: _separator(key) + 1]
 
 

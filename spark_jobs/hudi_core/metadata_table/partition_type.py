@@ -17,9 +17,7 @@ EXPRESSION_PREFIX: Final = f"{EXPRESSION_INDEX}_"
 STATISTICS: Final = (COLUMN_STATS, PARTITION_STATS)
 """Partitions of one definition: it names the columns, and the version of the values, of both."""
 MADE_OF: Final = {COLUMN_STATS: frozenset({PARTITION_STATS})}
-"""Partitions that cannot be kept without another one: Hudi makes ranges of whole partitions from those of the files,
-and removes both by one switch (HoodieTable.isMetadataIndexDisabled).
-"""
+"""Partitions that cannot be kept without another one: Hudi removes both by one switch (isMetadataIndexDisabled)."""
 _LEAVES_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 

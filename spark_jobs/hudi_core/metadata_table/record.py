@@ -44,9 +44,7 @@ class RecordType(IntEnum):
 
 
 class FileEntry(NamedTuple):
-    """A file's size in bytes, or the mark that it was deleted (size 0). Records hold thousands of them, and a tuple is
-    made in a third of a dataclass's time.
-    """
+    """A file's size in bytes, or the mark that it was deleted; a tuple, as records hold thousands of them."""
 
     size: int
     is_deleted: bool = False
@@ -218,9 +216,7 @@ def _avro_text(text: str) -> bytes:
 
 
 def block_schema(commit_schema: str) -> str:
-    """The schema of log blocks, of that which commits carry: the `_hoodie_*` columns come first in it
-    (HoodieAvroUtils.addMetadataFields). Raises FormatError when the text is no record's schema.
-    """
+    """That of log blocks, which is that of commits with `_hoodie_*` columns. FormatError for no record's schema."""
     try:
         schema = json.loads(commit_schema)
         fields = [field for field in schema["fields"] if field["name"] not in META_FIELDS]

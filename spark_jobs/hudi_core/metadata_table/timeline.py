@@ -101,9 +101,7 @@ class MetadataTimeline:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOutcome:
-    """What one of the metadata table's own services did: the instants that were completed, or archived, oldest first;
-    the files and bytes written or deleted. Or why there was nothing to do.
-    """
+    """The instants completed, oldest first, files and bytes written or deleted; or why there was nothing to do."""
 
     instants: tuple[str, ...] = ()
     files: int = 0
@@ -145,9 +143,7 @@ def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) ->
 def log_stat(
     place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int, *, metadata_instant: bool
 ) -> WriteStat:
-    """What the completed file says of one log file of `size` bytes (HoodieAppendHandle). `metadata_instant`: log names
-    carry the instant that writes them, and then it says nothing of the slice that the file joins.
-    """
+    """HoodieAppendHandle. `metadata_instant`: log names carry the instant that writes them, not that of the slice."""
     older = () if metadata_instant else tuple(info.name for info in reversed(place.logs) if info.name != str(name))
     base_file = None if metadata_instant else place.base_file
     return WriteStat(

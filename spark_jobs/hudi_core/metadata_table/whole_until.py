@@ -22,9 +22,7 @@ PREFIX: Final = "airflow_hudi.index.whole_until."
 
 
 def marks(data: Timeline, folders: Mapping[str, Iterable[FileInfo]]) -> dict[str, str]:
-    """The properties which say that the indexes hold everything that `data` shows as completed. `folders` are the files
-    of each index's folder. The caller holds the table lock.
-    """
+    """The properties which say so of what `data` shows as completed; by index the files of its folder."""
     found: dict[str, str] = {}
     for name, files in folders.items():
         instant, made = completed_up_to(data), _made(files)
@@ -40,9 +38,7 @@ def marked_until(config: TableConfig, name: str, files: Iterable[FileInfo]) -> s
 
 
 def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
-    """The last commit with which all commits requested up to it had completed at `moment` (None: now), if any. A commit
-    that was under way then, or requested later, may be missing in what was built then.
-    """
+    """The last commit with which all requested up to it had completed at `moment` (None: now), if any."""
     commits = data.commits()
     under_way = {item.requested_time for item in commits if moment is not None and item.completed_at > moment}
     pending = data.pending().of_actions(*COMMIT_ACTIONS, Action.CLUSTERING).requested_times
@@ -51,9 +47,7 @@ def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
 
 
 def reaches_back(data: Timeline, instant: str) -> bool:
-    """Whether every commit after `instant` is on the active timeline still, and no restore came since. Commits are
-    archived in the order of their requested times, but for those that savepoints keep.
-    """
+    """Whether every commit after `instant` is on the active timeline (savepoints apart), and no restore came since."""
     saved = data.savepoints()
     restores = data.of_actions(Action.RESTORE).after(instant)
     older = (item.requested_time <= instant for item in data.commits() if item.requested_time not in saved)

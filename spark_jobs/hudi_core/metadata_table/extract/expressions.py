@@ -60,9 +60,7 @@ _ZONE_REMEDY: Final = (
 def function_of(
     name: str, options: Mapping[str, str], arrow_type: pa.DataType, zone: str | None
 ) -> tuple[Function, pa.DataType]:
-    """The function of an index over a column of `arrow_type`, and the type of its values. `zone` is Spark's session
-    zone, if known. Raises UnsupportedError where the values may differ from Spark's.
-    """
+    """The function and the type of its values. Raises UnsupportedError where these may differ from Spark's."""
     make = _FUNCTIONS.get(name.lower() or "identity")
     if make is None:
         raise _refused(name, "this release does not compute it")
@@ -290,9 +288,7 @@ class ExpressionValues:
             self._bloom.add_batch(pc.cast(found.drop_null(), pa.large_string()))
 
     def result(self, file_size: int) -> ColumnRange | FilterText:
-        """Of a file of that many bytes. As in Hudi, `value_count` counts the values that are not null, and the sizes
-        are the file's and twice that.
-        """
+        """As in Hudi, `value_count` is without nulls, and the sizes are the file's and twice that."""
         if self._bloom is not None:
             return FilterText(self._bloom.type_code, self._bloom.to_base64())
         found = self._ranges.result(file_size, 2 * file_size)

@@ -38,9 +38,7 @@ class FilesPartition(PartitionType):
         return _items(deletion_records(changes.deleted, changes.dropped_partitions))
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """What makes the listing that of the storage (fetchOutofSyncFilesRecordsFromMetadataTable,
-        convertMissingPartitionRecords).
-        """
+        """What makes the listing that of the storage (fetchOutofSyncFilesRecordsFromMetadataTable)."""
         dropped = deletion_records({}, changes.dropped_partitions)
         return _items([*rollback_records(changes.written, changes.deleted), *dropped])
 

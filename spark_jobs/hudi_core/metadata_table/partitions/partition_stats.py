@@ -146,9 +146,7 @@ class PartitionStatsPartition(WholePartitionRanges):
         return indexed_types(self.table)
 
     def _emptied(self, name: str, update: CommitUpdate) -> Iterator[Record]:
-        """A partition without new files: the range of the remaining ones. Where these are unknown, the older record
-        stays: it holds for fewer files, too.
-        """
+        """Where the remaining files are unknown, the older record stays: it holds for fewer files, too."""
         remaining = update.remaining.get(name)
         if remaining:
             yield from self.records(name, self.ranges(name, remaining))

@@ -30,9 +30,7 @@ class MergeData(Protocol):
 
 
 class PartitionType:
-    """One partition of the metadata table on the write side: a subclass in a module of its own, and one line of the
-    registry. By default its records are deleted by no action, and the newer of two remains.
-    """
+    """One partition on the write side. By default no action deletes records, and the newer of two remains."""
 
     name: ClassVar[str]
     """The partition's name; of partitions that are named after an index, their prefix, which ends with `_`."""
@@ -74,15 +72,11 @@ class PartitionType:
         return ()
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterable[Record]:
-        """Of a restore, for files that are not listed and listed ones that are gone: blocks of the restored instants
-        are rolled back in every partition. Real Hudi updates `column_stats` alone.
-        """
+        """Blocks of the restored instants are rolled back anyway. Real Hudi updates `column_stats` alone."""
         return self.of_clean(instant, changes)
 
     def of_rollback(self, changes: FileChanges) -> Iterable[Record]:
-        """Of a rollback in version 6: `changes.written` are the log files that it appended. Blocks of the failed
-        instant are rolled back in every partition.
-        """
+        """In version 6, of the log files `changes.written`; blocks of the failed instant are rolled back anyway."""
         return ()
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterable[Record]:

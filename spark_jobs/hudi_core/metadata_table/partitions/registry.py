@@ -68,8 +68,8 @@ def initialization_order(name: str) -> tuple[int, str]:
 
 
 def known_partition(name: str, table: IndexedTable) -> PartitionType:
-    """The type that maintains a partition of a table in cleans, rollbacks and restores. Raises UnsupportedError without
-    one: the caller refuses the action, or delists the partition, and never leaves it stale.
+    """For cleans, rollbacks, restores. Raises UnsupportedError: the caller refuses, or delists, and leaves nothing
+    stale.
     """
     made = _maintained(name)(name, table)
     made.check()
@@ -77,9 +77,7 @@ def known_partition(name: str, table: IndexedTable) -> PartitionType:
 
 
 def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
-    """As known_partition, for commits and initializations from statistics of files: UnsupportedError also where the
-    records of this table's files are not exact, and for a row-level index.
-    """
+    """For commits; UnsupportedError also where records are not exact, and for a row-level index."""
     made = _maintained(name)(name, table)
     made.check_commit()
     return made

@@ -68,8 +68,8 @@ def _rows(partition: str, text: str) -> IndexRows:
 
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
-    """The change of one data file group. `reader` is the ReaderSpec of a snapshot query as text, without columns or
-    filters. `others`: rows of a replaced file group do not count where their keys are elsewhere.
+    """The change of one data file group. `others`: rows of a replaced one do not count where their keys are
+    elsewhere.
     """
 
     uri: str
@@ -154,9 +154,7 @@ class LogContent:
 
 
 def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The cells (key, value) of a shard's base file, sorted, each key once. Raises the index's error for a key with two
-    values, and ExecutionError for a deletion: an initialization has none.
-    """
+    """Of a shard's base file, each key once. Raises the index's error for two values, ExecutionError for a deletion."""
     for batch in distinct_rows(batches, conflict=rows.conflict):
         if is_gone(batch).true_count:
             raise ExecutionError(f"the index {rows.partition} was to be initialized with a deletion")

@@ -56,9 +56,7 @@ _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")
 
 
 def global_group_count(settings: Mapping[str, str], records: int) -> int:
-    """Of a global record index, or of a secondary index, initialized with `records` records. Raises ConfigError for a
-    setting that is no positive number.
-    """
+    """Of a global record index, or of a secondary index. ConfigError for a setting that is no positive number."""
     return _estimate(settings, records, RECORD_INDEX_MINIMUM, RECORD_INDEX_MAXIMUM)
 
 
@@ -89,9 +87,7 @@ class RecordGroups:
         return sum(self.counts.values())
 
     def of(self, partition: str) -> tuple[int, int]:
-        """The first file group that the keys of a data partition go to, and how many. ConfigError for an unknown
-        one.
-        """
+        """The first file group of a data partition's keys, and how many. ConfigError for an unknown partition."""
         if None in self.counts:
             return 0, self.counts[None]
         if partition not in self.counts:
@@ -122,9 +118,7 @@ def escape_file_name(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SliceChange:
-    """A file group's slice before and after a commit: `before` None is a new group, `after` None one that was replaced.
-    `instant` is the commit's; None, when an index is initialized, is the slice's base instant, as in real Hudi.
-    """
+    """A group's slices; `instant` is the commit's, None when an index is initialized: the base instant, as in Hudi."""
 
     before: FileSlice | None
     after: FileSlice | None
@@ -132,9 +126,7 @@ class SliceChange:
 
 
 class ChangeReader:
-    """Reads the rows of a change, merged as by any reader: those before it without the commit's log blocks, those after
-    it with them, completed or not.
-    """
+    """Reads a change's rows: those before it without the commit's log blocks, those after it with them."""
 
     def __init__(self, storage: Storage, spec: ReaderSpec, instant: str | None, going: KeptRows | None = None) -> None:
         """`spec` is that of a snapshot query over the current timeline; `going` says which rows before it count."""
@@ -235,9 +227,7 @@ class RowLevelPartition(PartitionType):
 
 
 def shard_rows(keys: pa.Array, hashed: pa.Array, groups: tuple[int, int], value: bytes) -> pa.RecordBatch:
-    """The exchange's rows of `keys` (string), all with one value; `hashed` are the parts of the keys that choose among
-    `groups`: the first file group and how many there are. Raises UnsupportedError for a key that no HFile holds.
-    """
+    """`hashed` choose among `groups` (the first, how many). UnsupportedError for a key that no HFile holds."""
     longest = pc.max(pc.binary_length(keys)).as_py() or 0
     if longest > MAX_ROW:
         raise UnsupportedError(

@@ -40,9 +40,7 @@ def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """Which data blocks count: those of `instants`, but nothing after `latest`. `stop_at_newer`: the first block after
-    it ends the scan, as in Hudi 0.15; else only that block is passed over, as in 1.x.
-    """
+    """`stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else it is passed over (1.x)."""
 
     instants: frozenset[str]
     latest: str

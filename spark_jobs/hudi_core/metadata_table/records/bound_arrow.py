@@ -31,9 +31,7 @@ _LOCAL: Final = 3
 
 
 def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueType]:
-    """What bounds of an Arrow column are (Bound.logical), and how an index of that version stores them. Raises
-    UnsupportedError for a type without an order.
-    """
+    """Bound.logical of an Arrow column, and how an index stores it. UnsupportedError for a type without an order."""
     is_timestamp = pa.types.is_timestamp(arrow_type)
     if is_timestamp:
         found = _TIMESTAMPS.get(arrow_type.unit)

@@ -79,9 +79,7 @@ V2_LOGICAL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A minimum or maximum, with its logical type (`int`, `date`, `timestamp_micros` …). Dates are days, times and
-    timestamps their counts since midnight or 1970, decimals Decimal, all others plain Python values.
-    """
+    """A minimum or maximum: days, counts since midnight or 1970, Decimal, or a plain value, by its logical type."""
 
     logical: str
     value: Annotated[Any, bool | int | float | str | bytes | Decimal]

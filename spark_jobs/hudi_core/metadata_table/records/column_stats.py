@@ -32,8 +32,8 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """One record. `name` is a plain file name, or with `of_partition` a partition's path. `is_tight`: the range is that
-    of the current rows; else it may be wider (log files, merged records).
+    """One record, of a file's plain name or a partition's path. Not `is_tight`: the range may be wider than the
+    rows'.
     """
 
     name: str

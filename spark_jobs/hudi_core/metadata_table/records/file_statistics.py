@@ -86,9 +86,7 @@ class FileStatistics:
 
     @property
     def bounds_rows(self) -> bool:
-        """Whether it has a part in the range of its partition, as neither a base file without rows nor a log of
-        changes.
-        """
+        """Whether it has a part in its partition's range, as a base file without rows and a log of changes have not."""
         return bool(self.ranges) or self.rows > 0 or not (self.file.is_base or self.file.is_cdc)
 
 
@@ -153,8 +151,8 @@ class CommitUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What a clean, a rollback or a restore did: files that came (with sizes in bytes) and went, by partition path and
-    plain name. `dropped_partitions` are those that a clean deleted as a whole, whose files are in `deleted` as well.
+    """Files that came (with sizes in bytes) and went, by partition path; those of `dropped_partitions` are in
+    `deleted`, too.
     """
 
     written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -76,9 +76,7 @@ def rollback_records(
 
 
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRecord]:
-    """The records with which the partition is initialized (HoodieBackedTableMetadataWriter.initializeFilesPartition):
-    one of all partitions, one of each partition's files by name and size in bytes. Raises as commit_records.
-    """
+    """Of all partitions, and of each partition's files (initializeFilesPartition). Raises as commit_records."""
     yield FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, dict.fromkeys(map(partition_key, files), FileEntry(0)))
     for partition, sizes in files.items():
         yield _files_record(partition, sizes, ())

@@ -128,9 +128,7 @@ def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timel
 def _check_unneeded(
     storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, plan: CleanPlan, path: str
 ) -> None:
-    """Raises FormatError where the plan of a pending clean, perhaps of another writer, names a file that readers merge:
-    no clean takes the latest slice of a file group.
-    """
+    """Raises FormatError where a pending clean's plan, perhaps another writer's, names a file that readers merge."""
     for partition, names in plan.files.items():
         folder = f"{ROOT}/{partition}"
         slices = merged_slices(folder, storage.list_files(folder), timeline, metadata_timeline.features.layout)

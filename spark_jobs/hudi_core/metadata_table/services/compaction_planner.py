@@ -72,9 +72,7 @@ def due(
 
 
 def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
-    """An indexing action that builds an index now. Its base files have the instant of the indexing, or an earlier one:
-    below a newer base file no reader would find them.
-    """
+    """What builds an index now: below a newer base file no reader would find its base files."""
     inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
     recorded = metadata_timeline.completed().requested_times
     return next((item for item in inflight if item.requested_time not in recorded), None)
@@ -132,9 +130,7 @@ def _operation(place: LatestSlice, logs: Sequence[FileInfo]) -> CompactionOperat
 
 
 def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:
-    """An instant that is not on the timeline is archived, and so completed before. One older than the base file was
-    merged into it: Hudi may clean its log file while a plan waits.
-    """
+    """One that is not on the timeline is archived; one older than the base file was merged: Hudi may clean its log."""
     if (
         instant not in completions
         and place.base_file is not None

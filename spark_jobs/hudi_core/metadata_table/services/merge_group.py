@@ -230,8 +230,8 @@ def _blanked(value: bytes, path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class GroupUnit:
-    """A file slice of the metadata table that one task compacts at `instant`. `blocks` are those that count for readers
-    too, `schema` is that of the stored records.
+    """A slice that one task compacts at `instant`; `blocks` count for readers, too, `schema` is that of stored
+    records.
     """
 
     uri: str

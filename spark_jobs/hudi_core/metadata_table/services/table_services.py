@@ -160,9 +160,7 @@ def _by_number(others: Timeline, least: int, most: int) -> list[Instant]:
 def archive(
     storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, config: ArchiveConfig, guard: Guard
 ) -> ServiceOutcome:
-    """Archives what may go of the metadata table's timeline; `data` is the data table's. The caller holds the table
-    lock. Killed anywhere, it can be run again. Memory: a round of instants.
-    """
+    """The caller holds the table lock. Killed anywhere, it can be run again. Memory: a round of instants."""
     active, features = metadata_timeline.active, metadata_timeline.features
     counts_cleans = not features.completion_time_in_name
     if counts_cleans:

@@ -22,9 +22,7 @@ _BATCH: Final = 8192
 
 
 class MetadataBaseFile:
-    """A new base file, written block by block. In a `with` block an error removes what was written. Memory: one block
-    of 1 MiB, the index, and the filter: a byte a bit, twice 2.6 MB at the most.
-    """
+    """In a `with` block an error removes it. Memory: a block of 1 MiB, the index, the filter (twice 2.6 MB at most)."""
 
     def __init__(self, storage: Storage, path: str, schema: str, *, bloom_entries: int) -> None:
         """`schema` is that of the values (`_hoodie_*` columns first)."""

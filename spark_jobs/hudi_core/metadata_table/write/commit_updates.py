@@ -118,9 +118,7 @@ class CommitPartitions:
 
 
 def overtakes(config: TableConfig, data: Timeline, instant: str) -> bool:
-    """Whether an older write is pending, whose ranges of whole partitions those of a commit at `instant` would replace:
-    log files of the metadata table merge by instants.
-    """
+    """Whether an older write is pending, whose ranges of whole partitions a commit at `instant` would replace."""
     writes = data.pending().of_actions(*COMMIT_ACTIONS)
     return config.features.log_name_has_delta_commit and any(item.requested_time < instant for item in writes)
 

@@ -56,9 +56,7 @@ thought dead cannot add its file, as the name is taken. Else a log file's versio
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The input of one file group: records and deleted keys, in one log file, and a log file for each `staged` block.
-    `written` are log files with blocks of the instant, of an earlier attempt.
-    """
+    """The input of one file group; `written` are log files with blocks of the instant, of an earlier attempt."""
 
     place: LatestSlice
     cells: Cells = field(default_factory=list)

@@ -121,9 +121,7 @@ def _delete_folders(storage: Storage) -> None:
 
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> TableConfig:
-    """Deletes some indexes and those made of them (with_dependents), with `files` the whole metadata table; as
-    drop_metadata_table. `config` is as loaded under the lock.
-    """
+    """With those made of them; with `files` the whole metadata table. `config` is as loaded under the lock."""
     if FILES_PARTITION in partitions:
         return drop_metadata_table(storage)
     partitions = with_dependents(partitions)

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 DRIVER_FILES: Final = 64
-"""Files of a commit up to which the driver gets the statistics of each one, as that takes one round of tasks less: with
-Hudi's defaults 430 KB for each filter.
-"""
+"""Up to so many files the driver gets the statistics of each: with Hudi's defaults 430 KB for each filter."""
 _UNIT_FILES: Final = 50
 """Files that one task reads."""
 _BATCH_BYTES: Final = 4 << 20
@@ -49,9 +47,7 @@ Groups = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A commit's staged blocks by metadata partition, for the file groups `groups`, and the merged statistics of each
-    data partition's files (range_merge.merge_statistics).
-    """
+    """Blocks for the file groups `groups`, and the merged statistics of each data partition (merge_statistics)."""
 
     groups: Groups
     staged: Mapping[str, Sequence[StagedLog]]
@@ -107,9 +103,7 @@ def prepare_files(
 
 
 def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce of a unit's files; errors as read_file_statistics. Memory: a batch of records, and the
-    ranges of one data partition's files in the unit.
-    """
+    """engine.protocol.Produce. Memory: a batch of records, and the ranges of one data partition's files."""
     target, staging = unit.target, unit.target.staging
     storage, encoder = open_data_storage(staging.uri, staging.storage_options), RecordEncoder(staging.schema)
     groups, starts = target.groups, _starts(target.groups)
@@ -134,9 +128,7 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
 def stage_file_records(
     target: PrepareTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedShard:
-    """engine.protocol.Consume, given `target`: stages the blocks of one file group. The last shard is that of the data
-    partitions. Memory: as row_exchange.log_contents, or one partition's ranges.
-    """
+    """engine.protocol.Consume, given `target`: one file group; the last shard is that of the data partitions."""
     places = _shards(target.groups)
     if shard == len(places):
         return StagedShard(wholes=tuple(_wholes(batches)))

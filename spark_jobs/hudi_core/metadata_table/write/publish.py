@@ -76,9 +76,7 @@ class MetadataPublisher:
     schema: AvroSchema | None = None
 
     def check(self) -> None:
-        """Raises MetadataUnavailableError when there is no readable metadata table, StorageNotFoundError for a listed
-        partition without file groups, UnsupportedError for one of an unknown type.
-        """
+        """MetadataUnavailableError, StorageNotFoundError for no file groups, UnsupportedError for an unknown type."""
         timeline = MetadataTableSnapshot(self.storage, self.config, Timeline()).timeline
         table = self._table()
         for name in sorted(self.config.metadata_partitions):
@@ -243,9 +241,7 @@ class MetadataPublisher:
         return None if found is None else found.requested_time
 
     def _widen_ranges(self, instant: str, metadata: CommitMetadata, written: Sequence[FileStatistics]) -> None:
-        """Widens ranges that Hudi 1.0 narrowed while a compaction was pending (completeness.indexes_in_doubt): under
-        its instant that would be beneath the narrow ones.
-        """
+        """Those that Hudi 1.0 narrowed while a compaction was pending: under its instant that would be beneath them."""
         later = self._metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT).after(instant)
         if metadata.operation_type != Operation.COMPACT or not len(later):
             return
@@ -269,9 +265,7 @@ class MetadataPublisher:
 
     @cached_property
     def _recorded(self) -> TableConfig:
-        """The properties with the partitions to update: those listed, and those being built that have file groups,
-        which are complete only with the writers' records (HoodieTableConfig.getMetadataPartitionsInflight).
-        """
+        """With those being built that have file groups: they are complete only with the writers' records."""
         building = {
             name for name in self.config.metadata_partitions_inflight if self.storage.list_files(f"{ROOT}/{name}")
         }

@@ -36,9 +36,7 @@ _READERS = 16
 
 
 class RemainingFiles:
-    """Of each partition that a pending commit writes to or replaces file groups of, the other files in the slices after
-    it. The caller holds the table lock, so that no other commit completes meanwhile.
-    """
+    """Of each partition that a commit writes to, the other files after it. The caller holds the table lock."""
 
     def __init__(
         self,
@@ -115,9 +113,7 @@ class _ByPartition(Mapping[str, T]):
 
 
 class RemainingStatistics(_ByPartition[tuple[FileStatistics, ...]]):
-    """CommitUpdate.remaining for one partition type: from its index or `column_stats`. A file of which that does not
-    have all is read. Memory is one partition's ranges, some 400 bytes for each column of each file.
-    """
+    """CommitUpdate.remaining of one partition type; a file of which its index lacks something is read."""
 
     def __init__(
         self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements

@@ -54,9 +54,7 @@ _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """The files that the rollback of one instant deleted, the command blocks that it wrote, and the log files whose
-    blocks they cancel; of the latter two addresses and bytes by metadata partition.
-    """
+    """Of one instant: deleted files; command blocks and the logs that they cancel, as addresses and bytes."""
 
     deleted: list[FileInfo] = field(default_factory=list)
     commands: dict[str, dict[str, int]] = field(default_factory=dict)

@@ -87,9 +87,7 @@ def _initialized_since(
 
 
 def initialized_at(storage: Storage, partition: str) -> str:
-    """The instants.initialization_time of a partition whose file groups were initialized under an early instant. Raises
-    CorruptFileError where its partition metadata does not say it.
-    """
+    """The instants.initialization_time of an early instant's partition. CorruptFileError where it is not there."""
     path = join(f"{ROOT}/{partition}", PARTITION_METADATA)
     try:
         found = _COMMIT_TIME.search(storage.read(path))

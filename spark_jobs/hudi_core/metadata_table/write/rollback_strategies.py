@@ -86,9 +86,7 @@ class CommandBlocks:
         return OperationSuffix.ROLLBACK.of(rollback)
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
-        """The log files in which blocks of `failed` count, and the requests to cancel them: one look at their
-        headers.
-        """
+        """The log files in which blocks of `failed` count, and requests to cancel them: a look at their headers."""
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
             RollbackRequest(
@@ -115,9 +113,7 @@ class CommandBlocks:
         return self._undone(failed, rollback, files)
 
     def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
-        """Whether the writer of an incomplete deltacommit may still put a block into a file group: of `files`, and
-        those that its inflight file names.
-        """
+        """Whether an incomplete deltacommit's writer may still put a block there: in `files`, or named inflight."""
         if delta_commit is None or delta_commit.is_completed:
             return lambda place: False
         profile = (

@@ -29,9 +29,7 @@ STAGING: Final = ".hoodie/.airflow_hudi/metadata"
 
 @dataclass(frozen=True, slots=True)
 class StagedLog:
-    """A log file's blocks for a file group: where they lie, how many records and deletions they hold, and their bytes.
-    A file group may get several, each of some row_exchange.LOG_BYTES.
-    """
+    """Where a log file's blocks lie, how many records and deletions they hold, and their bytes."""
 
     file_id: str
     path: str
@@ -72,9 +70,7 @@ def staging_folder(instant: str, epoch: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagingTarget:
-    """Where the tasks of one attempt at an instant stage blocks. `schema` is that of the records (record.block_schema),
-    `folder` as staging_folder.
-    """
+    """Where the tasks of one attempt at an instant stage blocks. `schema` is that of stored records."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -142,9 +138,7 @@ def staged_instants(storage: Storage) -> frozenset[str]:
 
 
 def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -> None:
-    """Deletes the staged files of attempts at an instant: all, or those `up_to` an epoch, which spares a successor's.
-    To delete all, the caller holds the table lock, or the instant is completed.
-    """
+    """Of attempts at an instant: all (under the lock, or when it is completed), or those `up_to` an epoch."""
     if up_to is None:
         storage.delete_folder(f"{STAGING}/{instant}")
         return

@@ -282,9 +282,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         )
 
     def _publish(self, built: Built, builder: IndexBuilder, check_lock: CheckOwner) -> Written:
-        """Under the lock. An index that lacks commits completed since the snapshot, or whose build was rolled back, is
-        built again; at the last attempt under the lock.
-        """
+        """Under the lock. What lacks commits since the snapshot is built again; at the last attempt here."""
         current, build = self.context.reloaded(), built.build
         if counts_early(current.config, build.targets):
             refuse_compacting(current, current.config, build.targets)

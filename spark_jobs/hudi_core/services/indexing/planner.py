@@ -170,9 +170,7 @@ def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> 
 def _request(
     context: TableContext, instant: str, plan: bytes, config: TableConfig, definitions: Collection[IndexDefinition]
 ) -> None:
-    """Puts the definitions and then the plan, under the lock. A writer of Hudi builds what is defined in its next
-    write, so nothing remains defined where the plan could not be put.
-    """
+    """The definitions first; they go where the plan could not be put, as a writer of Hudi builds what is defined."""
     known = load_index_definitions(context.storage, config)
     config = put_index_definitions(context.storage, config, definitions)
     try:

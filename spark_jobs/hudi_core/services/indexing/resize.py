@@ -80,9 +80,7 @@ def settings_for(count: int) -> dict[str, str]:
 
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
-    """In an index's folder, by the prefix of their ids: `record-index`, in a partitioned one also a data partition's
-    name.
-    """
+    """By the prefix of their ids: `record-index`, in a partitioned one also a data partition's name."""
     parsed = (parse_data_file(info.name) for info in storage.list_files(f"{ROOT}/{name}"))
     ids = {item.file_id for item in parsed if item is not None}
     return dict(Counter(file_id.rsplit("-", 2)[0] for file_id in ids))

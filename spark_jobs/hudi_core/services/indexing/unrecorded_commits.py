@@ -24,9 +24,7 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
-"""They leave the rows and files of completed commits alone. A rollback cancels the block of its target in the index;
-where the index was initialized with the target, see _rolled_back.
-"""
+"""They leave the rows and files of completed commits alone; of rollbacks see _rolled_back."""
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 

@@ -55,8 +55,8 @@ class ActionUpdates:
     metadata_timeline: MetadataTimeline
 
     def apply(self, item: Instant) -> None:
-        """Writes the deltacommit of a completed action. Raises RowsUnknownError for rows whose older files were
-        cleaned, CorruptFileError for a file that is missing without reason, and the errors of reading the files.
+        """Writes an action's deltacommit. Raises RowsUnknownError, CorruptFileError for a file missing without
+        reason.
         """
         if item.action in COMMIT_ACTIONS:
             self._apply_commit(item)
@@ -161,9 +161,7 @@ class ActionUpdates:
             self._publisher().roll_back(time, instant, FileChanges(written, changes.deleted))
 
     def _remaining_commit(self, item: Instant) -> CommitMetadata:
-        """The commit without the files that were deleted since. Raises CorruptFileError where no action explains it,
-        CutFileError for a file that lost bytes.
-        """
+        """Without files deleted since. CorruptFileError where no action explains it, CutFileError for lost bytes."""
         metadata, path = self.commit(item), self.context.active.path_of(item)
         explained = any(
             other.action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
@@ -187,9 +185,7 @@ class ActionUpdates:
         return replace(metadata, partition_to_write_stats=stats)
 
     def _new(self, name: str, records: Iterable[Record], *, whole: bool) -> Iterable[Record]:
-        """Without the records of files that an index has from its initialization, since ranges of one file would merge.
-        Those of whole partitions only on request.
-        """
+        """Without those of files that an index has from its initialization: ranges of one file would merge."""
         if name == FILES_PARTITION:
             return records
         kept = [record for record in records if whole or _type_of(record[1]) != RecordType.PARTITION_STATS]
@@ -223,9 +219,7 @@ def _without_gone(stat: WriteStat, there: Collection[str]) -> WriteStat:
 
 
 def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """The files of a clean's plan (`deletePathPatterns`), there or not, and the partitions that went. Raises
-    CorruptFileError, or FormatError for a partition outside the table.
-    """
+    """Of a clean's plan, there or not. Raises CorruptFileError, FormatError for a partition outside the table."""
     parts = details.get("partitionMetadata")
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
         raise CorruptFileError("the clean's metadata does not say what it deleted", path=path)
@@ -239,8 +233,8 @@ def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
 
 
 def rollback_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """The files that a rollback deleted; log files of its command blocks, and those whose blocks these cancel, with
-    their bytes. Errors as metadata_of, and CorruptFileError for what is no data file.
+    """Deleted files; logs of command blocks, and those which these cancel. CorruptFileError for what is no data
+    file.
     """
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}

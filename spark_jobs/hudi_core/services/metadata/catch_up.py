@@ -103,9 +103,7 @@ def _check_restores(updates: ActionUpdates, missing: Sequence[Instant]) -> None:
 
 
 def _check_rows(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
-    """Raises RowsUnknownError where row-level indexes have later records of rows that a missing commit may have
-    moved.
-    """
+    """Raises RowsUnknownError where row-level indexes have later records of rows that a missing commit may move."""
     first = next((item for item in commits if updates.changed_row_indexes(updates.commit(item))), None)
     if first is None:
         return
@@ -157,9 +155,7 @@ def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) 
 
 
 def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:
-    """Deletes staged files of attempts that died after their deltacommit: what completed on both timelines is not run
-    again.
-    """
+    """Deletes what attempts staged that died after their deltacommit: such an instant is not run again."""
     staged = staged_instants(context.storage)
     if staged:
         done = context.active.load().completed().requested_times

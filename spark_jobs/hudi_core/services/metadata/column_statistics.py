@@ -50,9 +50,7 @@ _LEAVE_OUT: Final = "leave the column out"
 
 
 def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
-    """Raises ConfigError for a column that the files do not have, UnsupportedError for one of which the index holds
-    nothing.
-    """
+    """Raises ConfigError for a column that files do not have, UnsupportedError for one that is not indexed."""
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
     for name in columns:
         found = column_type(stored, name)
@@ -81,9 +79,7 @@ class _Known:
 
 
 class ColumnStatisticsReader:
-    """Memory: of each file its name, some 200 bytes, and 200 more for each column; the records of the columns in one
-    file group of the index.
-    """
+    """Memory: of each file some 200 bytes, and 200 for each column; the records of one file group of the index."""
 
     def __init__(self, columns: Sequence[str], workers: Workers) -> None:
         self._columns = columns

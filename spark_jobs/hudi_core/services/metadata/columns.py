@@ -55,9 +55,7 @@ _FEW: Final = 100
 
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
-    """Raises ConfigError where no column is named, or one that the table or STATISTICS_COLUMNS of `context` lacks;
-    UnsupportedError for one that cannot be indexed.
-    """
+    """Raises ConfigError for no column, or one that the table or the options lack; UnsupportedError for its type."""
     if not columns:
         raise ConfigError("no column is named", remedy="name at least one")
     listed = STATISTICS_COLUMNS.read(context.options)
@@ -216,9 +214,7 @@ def _publish(
 def _write_definition(
     context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline
 ) -> None:
-    """Writes the definition, if no write started since timeline `before`, which may have read the current one; else
-    restores it and raises _AtWork. Real Hudi 1.0 puts its instants without the lock, and reads the definition then.
-    """
+    """Restores it and raises _AtWork where a write started since `before`, which may have read the older one."""
     storage, config = context.storage, context.config
     _refuse_new_writes(context, before)  # again below: a crash between the two would leave the definition
     put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
@@ -258,9 +254,7 @@ def _check_index(config: TableConfig) -> None:
 
 
 def _check_pending(config: TableConfig, timeline: Timeline) -> None:
-    """Raises while an action is pending whose deletions would be merged beneath the new records, or that rolls them
-    back.
-    """
+    """Raises while an action is pending that rolls the new records back, or whose deletions would be beneath them."""
     late = (Action.RESTORE, Action.CLEAN) if config.features.log_name_has_delta_commit else (Action.RESTORE,)
     for item in timeline.pending().of_actions(*late):
         raise ConflictError(

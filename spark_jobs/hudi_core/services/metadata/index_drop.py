@@ -40,9 +40,7 @@ _FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write 
 
 
 def delist(context: TableContext, names: Collection[str]) -> TableConfig:
-    """Removes indexes from the list in the properties, which it returns; their files and definitions stay. The caller
-    holds the table lock.
-    """
+    """Takes indexes off the list in the properties; files and definitions stay. The caller holds the table lock."""
     config = TableConfig.load(context.storage)
     return update_properties(
         context.storage, {METADATA.name: ",".join(sorted(config.metadata_partitions.difference(names)))}
@@ -50,9 +48,7 @@ def delist(context: TableContext, names: Collection[str]) -> TableConfig:
 
 
 def refuse_compacting(context: TableContext, config: TableConfig, names: Iterable[str]) -> None:
-    """Raises ConflictError while a compaction of the metadata table is pending, whose plan may name files of
-    `names`.
-    """
+    """Raises ConflictError while a compaction is pending, whose plan may name files of `names`."""
     metadata_timeline = MetadataTimeline(context.storage, config, context.clock()).active
     timeline = metadata_timeline.load()
     pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
@@ -150,9 +146,7 @@ def delist_for_rebuild(
 
 
 def planned_rebuild(context: TableContext) -> frozenset[str]:
-    """The indexes that an update dropped and that were not rebuilt since. Raises CorruptFileError for a damaged
-    file.
-    """
+    """The indexes that an update dropped and did not rebuild. Raises CorruptFileError for a damaged file."""
     planned = _read(context)
     defined = load_index_definitions(context.storage, context.config).keys() if planned else frozenset[str]()
     there = context.config.metadata_partitions | context.config.metadata_partitions_inflight

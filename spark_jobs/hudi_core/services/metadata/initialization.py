@@ -87,9 +87,7 @@ def check_spelling(table: IndexedTable, columns: Iterable[str]) -> None:
 
 
 def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) -> dict[str, IndexDefinition]:
-    """The definition of a record index of each data partition, where the options request one. UnsupportedError where
-    the table's version has none.
-    """
+    """The definition of such, where the options request it. UnsupportedError where the table's version has none."""
     if not PARTITIONED_RECORD_INDEX_ENABLE.read(options):
         return {}
     definition = record_index_definition(config.features, partitioned=True)
@@ -154,9 +152,7 @@ class Snapshot:
 
 
 def index_warnings(config: TableConfig, names: Collection[str]) -> list[str]:
-    """What is built of `names` and cannot be used: a secondary index gives the record keys of a value, and only the
-    record index says where these are (SecondaryIndexSupport.isIndexAvailable).
-    """
+    """A secondary index is of no use without the record index (SecondaryIndexSupport.isIndexAvailable)."""
     secondary = sorted(name for name in names if name.startswith(SECONDARY_PREFIX))
     there = config.metadata_partitions.union(config.metadata_partitions_inflight, names)
     if not secondary or RECORD_INDEX in there:

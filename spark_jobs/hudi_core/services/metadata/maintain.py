@@ -156,9 +156,7 @@ def _begin(
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """The result of an update: the missing instants applied, the indexes rebuilt, the data partitions whose ranges were
-    too narrow, the indexes that still lack rows or may, and the metadata table's services.
-    """
+    """Instants applied, indexes rebuilt, partitions widened, indexes that still may lack rows, and the services."""
 
     applied: tuple[str, ...]
     rebuilt: tuple[str, ...]
@@ -211,9 +209,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
 def _update(
     context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str], *, rebuilds: bool = True
 ) -> Updated:
-    """Everything that an update does, with the lock held. `applied` as in catch_up. Without `rebuilds` these stay
-    planned.
-    """
+    """With the lock held; `applied` as in catch_up. Without `rebuilds` these stay planned."""
     token, as_rebuild = workers.token, planned_rebuild(context) if rebuilds else frozenset[str]()
     if as_rebuild:
         MetadataCompaction(context.storage, context.config, token, context.clock(), guard=guard).finish()

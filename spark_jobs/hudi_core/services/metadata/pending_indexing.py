@@ -95,9 +95,7 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
 
 
 def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> None:
-    """Removes the pending indexing actions of the named partitions from the timeline; ConflictError while one is
-    running.
-    """
+    """Takes the pending indexing actions of `names` off the timeline; ConflictError while one is running."""
     for instant, planned in _builds_of(context, context.active.load(), names).items():
         with claimed(context, instant, owner) as found:
             if found.completed is None:

@@ -58,9 +58,7 @@ _SINGLES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The times of a query about `items` things, in milliseconds; a time is the sum of `lookups`. `without_ms` is that
-    without the metadata table, None where nothing but the rows could answer.
-    """
+    """Milliseconds, the sum of `lookups` about `items` things; `without_ms` is None where only rows could answer."""
 
     what: str
     items: int

@@ -128,8 +128,8 @@ class RowChanges:
                 raise _unknown(instant, f"the file group {replaced.file_id}")
 
     def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
-        """Whether a file group has an older file. In layout 2 a log file's stat does not say upon what it was written;
-        after a compaction and a clean it may be the first of its slice.
+        """Whether a file group has an older file: in layout 2 a log file's stat does not say upon what it was
+        written.
         """
         names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
         return any(
@@ -150,9 +150,7 @@ def _unknown(instant: Instant, what: str) -> RowsUnknownError:
 
 
 def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
-    """The timeline right after the commit completed, or right before. Later commits are pending ones: without them the
-    first of the timeline would count as archived, and its files as old ones.
-    """
+    """Right after the commit completed, or before. Later ones are pending: else the first would count as archived."""
     known = [(item, _is_known_at(item, commit, inclusive=inclusive)) for item in timeline]
     return Timeline(
         item if is_known else _not_yet(item) for item, is_known in known if is_known or item.action in COMMIT_ACTIONS

@@ -23,9 +23,7 @@ KEPT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`partition_type` is the metadata partition, `partition` the data partition's path, `file` a plain file name, or
-    in row-level indexes the file group's id; None where it is of no single one.
-    """
+    """Of a metadata partition, a data partition, and a plain file name or file group id, where there is one."""
 
     partition_type: str
     partition: str | None
@@ -108,9 +106,7 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """A data partition: what `files` lists of it (names and bytes), and its data files that are, or should be,
-    listed.
-    """
+    """What `files` lists of a data partition (names, bytes), and its data files that are, or should be, listed."""
 
     partition: str
     listed: Mapping[str, int]
@@ -140,18 +136,14 @@ class FileCheck(Protocol):
     """Compares one file."""
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        """Some of its records, as stored, in the table's types; `columns`: those that they carry, None is all of the
-        file's.
-        """
+        """Some of its records, as stored; `columns`: those that they carry, None is all of the file's."""
         ...
 
     def close(self) -> None: ...
 
 
 class PartitionCheck:
-    """Compares the metadata partition `name`. A partition opens, its listed and existing base and log files follow,
-    then the rows of its latest slices; then it closes.
-    """
+    """Partition by partition: it opens, its files follow, then the rows of its latest slices; then it closes."""
 
     def __init__(self, name: str, findings: Findings) -> None:
         self.name = name

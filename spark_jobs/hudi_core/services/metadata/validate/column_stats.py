@@ -56,9 +56,7 @@ _OTHERS = 3
 
 
 class ColumnStatsCheck(StatisticsCheck):
-    """`has_definition`: the columns are those of the index's definition, not all of the table. `left_by` are the cleans
-    that may have left statistics of files that they deleted.
-    """
+    """`has_definition`: its columns. `left_by`: cleans that may have left statistics of files that they deleted."""
 
     def __init__(
         self,

@@ -103,8 +103,8 @@ class FilesCheck:
             self._add("listed, but it is not there", partition, name)
 
     def _counts(self, info: FileInfo) -> bool:
-        """Whether a file that is not listed should be: a completed commit wrote it, of a log file of version 6 one of
-        the active timeline.
+        """Whether an unlisted file should be listed: a completed commit wrote it (a log of version 6: an active
+        one).
         """
         parsed = parse_data_file(info.name)
         if isinstance(parsed, LogFileName) and self._written is not None:

@@ -26,9 +26,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class KeyDifference:
-    """Positions: `missing` among the true keys, each key once; `extra` and `elsewhere` among the stored ones, which are
-    distinct. A key that is true in several places may be stored in any of them.
-    """
+    """Positions, `missing` among the true keys, the others among the stored ones. One of several places will do."""
 
     missing: NDArray[np.int64]
     extra: NDArray[np.int64]
@@ -73,9 +71,7 @@ BUDGET: Final = 128 << 20
 
 
 class IndexKeys:
-    """Collects keys for an index of `groups` file groups, as the rows of an exchange (engine.exchange): key and place.
-    A `with` block removes the temporary files.
-    """
+    """Keys of an index and their places, as rows of an exchange. A `with` block removes the temporary files."""
 
     def __init__(self, groups: int, budget: int = BUDGET) -> None:
         self._groups = groups
@@ -91,9 +87,7 @@ class IndexKeys:
             self._folder.cleanup()
 
     def add(self, groups: NDArray[np.int32], keys: pa.Array, place: int) -> None:
-        """Keys (string, no nulls), each with its file group's position; `place` is a number of the caller's. Raises
-        ExecutionError when temporary files cannot be written.
-        """
+        """Keys with their file groups' positions. ExecutionError when temporary files cannot be written."""
         if self._folder is None or self._rows is None:
             self._folder = tempfile.TemporaryDirectory(prefix="hudi-keys-")
             self._rows = RunBuffer(Path(self._folder.name), "keys", self._budget)

@@ -115,9 +115,7 @@ class Subject:
         self._slicing = slicing_for(active.layout, timeline, completion.of)
 
     def cleans(self) -> Iterator[FileChanges]:
-        """What completed cleans deleted, of the timeline and its archive. CorruptFileError where one does not say
-        it.
-        """
+        """What completed cleans deleted, archived ones, too. CorruptFileError where one does not say it."""
         archive = self.context.history()
         for instant in archive.timeline().of_actions(Action.CLEAN):
             if content := archive.content(instant):

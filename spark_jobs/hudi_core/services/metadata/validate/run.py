@@ -47,9 +47,7 @@ _PARQUET = "parquet"
 
 
 class FileReader:
-    """Passes every record of a data file to the checks that need it; each file is read once, with the required columns
-    only.
-    """
+    """Passes every record of a data file to the checks; each is read once, with the required columns only."""
 
     def __init__(self, subject: Subject, checks: Sequence[PartitionCheck], findings: Findings) -> None:
         self._subject = subject
@@ -60,9 +58,7 @@ class FileReader:
         self._history = subject.reader.spec.history
 
     def read_group(self, group: FileGroup, names: Collection[str], latest: Collection[str]) -> int:
-        """Reads those of the group's files that are named; returns how many. Blocks of log files count as for a query.
-        A damaged file is a difference of `files`. `latest` are base files of the partition's latest slices.
-        """
+        """Reads the named files, and returns how many; a damaged one is a difference of `files`."""
         files = 0
         for item in group.slices:
             if item.base_file is not None and item.base_file.name in names:
@@ -241,9 +237,7 @@ class _Validation:
             check.close_partition(files)
 
     def _slice(self, item: FileSlice) -> None:
-        """Gives a slice's rows to the checks. A damaged one is a difference of `files`; what is missing of its rows
-        then shows in the indexes.
-        """
+        """A damaged one is a difference of `files`; what is missing of its rows then shows in the indexes."""
         try:
             for batch in self._subject.reader.read(item, self._row_columns):
                 self._rows += batch.num_rows
