@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services import merge_group as group_task

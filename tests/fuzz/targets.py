@@ -29,7 +29,7 @@ from hudi_core.config.table_config import PROPERTIES, TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.history.log_archive import LogArchive
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.metadata_table.index_definitions import parse_index_definitions
+from hudi_core.metadata_table.indexed_table import parse_index_definitions
 from hudi_core.metadata_table.record import MetadataCodec
 from hudi_core.model.names import parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, check_relative_path

@@ -14,7 +14,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.table import HudiTable

@@ -20,7 +20,7 @@ import pytest
 from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.request.parse import VERBS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable

@@ -7,8 +7,7 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
-from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable
 from hudi_core.metadata_table.partitions.registry import clean_updates
 from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder, stored_schema
 from hudi_core.metadata_table.records.file_statistics import FileChanges

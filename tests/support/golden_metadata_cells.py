@@ -16,8 +16,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, load_index_definitions
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordRules
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
-from hudi_core.metadata_table.records.file_statistics import FileChanges
+from hudi_core.metadata_table.records.file_statistics import BloomFilterRules, FileChanges
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.names import WriteToken

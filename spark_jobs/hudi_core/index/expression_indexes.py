@@ -23,7 +23,7 @@ from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.index.key_lookups import equal_texts
 from hudi_core.index.row_group_skipping import filter_mask
 from hudi_core.index.slice_ranges import slice_ranges
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.view.file_group import FileSlice

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.initial_commit import initialize_groups
+from hudi_core.metadata_table.initialize.target import initialize_groups
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, moves_rows
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type

@@ -26,7 +26,7 @@ from hudi_core.metadata_table.extract.date_patterns import (
     WallTimes,
     numbers_of,
 )
-from hudi_core.metadata_table.index_definitions import DEFAULT_PATH
+from hudi_core.metadata_table.indexed_table import DEFAULT_PATH
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 

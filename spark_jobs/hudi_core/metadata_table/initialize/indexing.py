@@ -25,15 +25,16 @@ from typing import Final
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT, PROPERTIES, TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
-from hudi_core.metadata_table.index_definitions import put_index_definitions
-from hudi_core.metadata_table.initialize.initial_commit import (
+from hudi_core.metadata_table.indexed_table import put_index_definitions
+from hudi_core.metadata_table.initialize.initialize import Initialization
+from hudi_core.metadata_table.initialize.target import (
+    NewBaseFile,
+    NewPartition,
     complete_initialization,
     list_partitions,
     remove_attempts,
     start_initialization,
 )
-from hudi_core.metadata_table.initialize.initialize import Initialization
-from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices

@@ -16,15 +16,17 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.history.archived import load_history
-from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.initialize.initial_commit import (
+from hudi_core.metadata_table.indexed_table import IndexDefinition, put_index_definitions
+from hudi_core.metadata_table.initialize.target import (
+    Fill,
+    NewBaseFile,
+    NewPartition,
     check_written,
     complete_initialization,
     list_partitions,
     remove_attempts,
     start_initialization,
 )
-from hudi_core.metadata_table.initialize.target import Fill, NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import SOLO_COMMIT, initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.files import initial_listing

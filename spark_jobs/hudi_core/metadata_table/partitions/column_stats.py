@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from hudi_core.config.metadata_config import COLUMN_STATS_GROUPS
-from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import indexed_types
+from hudi_core.metadata_table.indexed_table import IndexDefinition, indexed_types
 from hudi_core.metadata_table.keys import column_id, file_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids

@@ -14,8 +14,7 @@ from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_
 from hudi_core.config.write_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE, check_expression
-from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX
 from hudi_core.metadata_table.partitions.bloom_filters import deleted_filters, filter_record
 from hudi_core.metadata_table.partitions.column_stats import deleted_ranges

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from hudi_core.config.keys import ConfigKey
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable
 from hudi_core.metadata_table.records.file_statistics import (
     CommitUpdate,
     Expression,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import HudiError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import (
     ChangeReader,

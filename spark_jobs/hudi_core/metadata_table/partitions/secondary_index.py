@@ -17,7 +17,7 @@ import pyarrow as pa
 from hudi_core.codec.columns import column_of, column_type, top_columns
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.metadata_table.index_definitions import DEFAULT_PATH, IndexDefinition
+from hudi_core.metadata_table.indexed_table import DEFAULT_PATH, IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
 from hudi_core.metadata_table.partitions.row_level import (

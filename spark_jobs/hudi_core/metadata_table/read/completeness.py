@@ -27,7 +27,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.history.archived import ArchivedTimeline, load_history
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.instants import data_instant, is_solo
 from hudi_core.metadata_table.partition_type import (
     COLUMN_STATS,

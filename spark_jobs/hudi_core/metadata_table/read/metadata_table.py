@@ -14,7 +14,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import MetadataUnavailableError
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
@@ -37,8 +37,8 @@ from hudi_core.metadata_table.read.row_level import (
 )
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import ALL_PARTITIONS, RecordRules
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
+from hudi_core.metadata_table.records.file_statistics import BloomFilterRules
 from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_file_names, check_partitions, join

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from hudi_core.codec.bloom import BloomFilter
+from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
-from hudi_core.metadata_table.record import Datum
+from hudi_core.metadata_table.record import Datum, RecordRules, RecordType
 from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -173,3 +175,36 @@ class Needs:
     """It is initialized with the files of all slices, of replaced file groups too (else with those of the latest
     slices), for queries of the past.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFilter:
+    """Its type code and its base64 text (HoodieMetadataBloomFilter); `path` is where it lies."""
+
+    type_code: str
+    text: bytes
+    instant: str
+    is_deleted: bool
+    path: str
+
+    def parse(self) -> BloomFilter:
+        """Raises CorruptFileError."""
+        return BloomFilter.parse(self.text, self.type_code, path=self.path)
+
+
+class BloomFilterRules(RecordRules[StoredFilter]):
+    """Of the partitions that hold filters; those are not parsed yet."""
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> StoredFilter:
+        body = datum.get("BloomFilterMetadata")
+        if datum.get("type") != RecordType.BLOOM_FILTER or not isinstance(body, dict):
+            raise CorruptFileError(
+                f"metadata record {key!r} is of type {datum.get('type')!r}, not a bloom filter", path=path
+            )
+        return StoredFilter(
+            str(body.get("type")),
+            bytes(body.get("bloomFilter") or b""),
+            str(body.get("timestamp")),
+            body.get("isDeleted") is True,
+            path,
+        )

@@ -23,7 +23,7 @@ from hudi_core.codec.log.delete_columns import encode_natural_deletes
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, data_files, metadata_path
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema

@@ -25,7 +25,7 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.metadata_table.write.rollback_strategies import (
+from hudi_core.metadata_table.write.rollback import (
     addresses_by_partition,
     append_command,
     files_written_by,

@@ -23,7 +23,7 @@ from hudi_core.metadata_table.write.commit_updates import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.services.doctor.data_files import DataFiles
 from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.metadata.incomplete_indexes import doubts_of
+from hudi_core.services.metadata.catch_up import doubts_of
 from hudi_core.services.metadata.initialization import indexed_table
 
 _SHOWN: Final = 5

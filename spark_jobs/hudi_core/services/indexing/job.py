@@ -5,26 +5,22 @@ published.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import BuildRolledBackError, ConflictError, HudiError, StorageNotFoundError
-from hudi_core.metadata_table.initialize.indexing import Build, BuildHeartbeat, IndexBuild, heartbeat_path
-from hudi_core.metadata_table.initialize.initialize import Initialization
+from hudi_core.errors import BuildRolledBackError, ConflictError, HudiError
+from hudi_core.metadata_table.initialize.indexing import BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.names import WriteToken
 from hudi_core.request.results import InstantResult
-from hudi_core.services.context import TableContext
-from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
-from hudi_core.services.indexing.unrecorded_commits import unrecorded
+from hudi_core.services.indexing.build import IndexBuilder, Started, Written, unrecorded
+from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers
 from hudi_core.services.lifecycle import Completion, Job, Run
-from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, refuse_compacting
-from hudi_core.services.metadata.initialization import Initializations, Snapshot
-from hudi_core.services.metadata.pending_indexing import read_index_plan
+from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, read_index_plan, refuse_compacting
+from hudi_core.services.metadata.initialization import Initializations
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import pending_writers, wait_for_writers
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_metadata
@@ -37,84 +33,6 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
 """Builds of one run; the last is made under the table lock, where no other commit can complete."""
-
-
-Written = Mapping[str, Sequence[NewBaseFile]]
-"""The base files by partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A build of `snapshot` whose partitions are inflight and have no base file yet."""
-
-    snapshot: Snapshot
-    build: Build
-    initialized: Sequence[Initialization]
-
-
-class IndexBuilder:
-    """The builds of one claimed run; `counts` are the file groups by index that its plan or its options require."""
-
-    def __init__(self, run: Run, counts: Mapping[str, int], epoch: int) -> None:
-        context = run.context
-        self.index = IndexBuild(context.storage, run.instant, WriteToken(0, epoch, 0), context.clock())
-        self._context = context
-        self._counts = counts
-        self._workers = context.workers(run.engine, epoch)
-        self._progress = run.progress
-
-    def rows(self, names: Sequence[str]) -> dict[str, int]:
-        """Of each data partition, for `start`; without the lock, since base files are read for them."""
-        current = self._context.reloaded()
-        return self._rows(names, current, Snapshot.of(current))
-
-    def start(self, names: Sequence[str], check: Callable[[], None], rows: Mapping[str, int] | None = None) -> Started:
-        """Makes the partitions `names` inflight, under the table lock; `check` raises when that is lost."""
-        current = self._context.reloaded()
-        snapshot = Snapshot.of(current)
-        known = self._rows(names, current, snapshot) if rows is None else rows
-        initialized = [self._initializations(current, name).initialization(name, snapshot, known) for name in names]
-        check()
-        return Started(snapshot, self.index.begin(initialized, snapshot.timeline), initialized)
-
-    def fill(self, started: Started) -> Written:
-        """Writes the base files. Raises BuildRolledBackError, and ConflictError where a clean deleted a file."""
-        written: dict[str, Sequence[NewBaseFile]] = {}
-        try:
-            for item in started.initialized:
-                written |= self.index.fill(started.build, [item])
-                if self._progress is not None:
-                    self._progress(len(written), len(started.initialized))
-        except StorageNotFoundError as error:
-            raise ConflictError(
-                f"a file was cleaned while the index was built from it: {error.message}",
-                path=error.path,
-                remedy="run the indexing again",
-            ) from error
-        return written
-
-    def rebuilt(self, names: Sequence[str], check: Callable[[], None]) -> tuple[Build, Written]:
-        """Builds the partitions `names` to the end, under the table lock; `check` as for start."""
-        started = self.start(names, check)
-        return started.build, self.fill(started)
-
-    def _rows(self, names: Sequence[str], current: TableContext, snapshot: Snapshot) -> dict[str, int]:
-        counted = [name for name in names if name not in self._counts]
-        return Initializations(current, self._workers).rows_by_partition(counted, snapshot)
-
-    def _initializations(self, current: TableContext, name: str) -> Initializations:
-        count = self._counts.get(name)
-        options = current.options if count is None else {**current.options, **settings_for(count)}
-        return Initializations(replace(current, options=options), self._workers)
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """An index built from `snapshot`, not published. `written` is None where another process rolled it back."""
-
-    snapshot: Snapshot
-    build: Build
-    written: Written | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +63,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._early: frozenset[str] | None = None
-        """See unrecorded_commits.unrecorded."""
+        """See build.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
         self._attempts = 0
 
@@ -220,7 +138,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         if awaited:
             wait_for_writers(self.context, awaited, held.check)
 
-    def _build(self, names: Sequence[str], builder: IndexBuilder, held: Claim) -> Built:
+    def _build(self, names: Sequence[str], builder: IndexBuilder, held: Claim) -> Started:
         rows = builder.rows(names)
         with self.context.lock(self.owner) as lock:
             held.check()
@@ -234,13 +152,13 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         if self._early is None:
             self._early = self.active.load().requested_times
         try:
-            return Built(started.snapshot, started.build, builder.fill(started))
+            return replace(started, written=builder.fill(started))
         except BuildRolledBackError:
             if not self._is_last:
                 raise
-            return Built(started.snapshot, started.build, None)
+            return started
 
-    def _wait(self, built: Built, held: Claim) -> None:
+    def _wait(self, built: Started, held: Claim) -> None:
         awaited = pending_writers(built.snapshot.timeline)
         if awaited and wait_for_writers(self.context, awaited, held.check):
             # What died stays pending: rolled back, it cannot complete behind the published index.
@@ -248,7 +166,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
                 log.info("%s", result.outcome)
 
     def _completion(
-        self, plan: Planned, built: Built | None, builder: IndexBuilder
+        self, plan: Planned, built: Started | None, builder: IndexBuilder
     ) -> Completion[Sequence[NewBaseFile]]:
         counted: list[NewBaseFile] = []
         up_to = None if built is None else built.snapshot.timeline.commits().last()
@@ -281,7 +199,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
         )
 
-    def _publish(self, built: Built, builder: IndexBuilder, check_lock: CheckOwner) -> Written:
+    def _publish(self, built: Started, builder: IndexBuilder, check_lock: CheckOwner) -> Written:
         """Under the lock. What lacks commits since the snapshot is built again; at the last attempt here."""
         current, build = self.context.reloaded(), built.build
         if counts_early(current.config, build.targets):

@@ -27,7 +27,7 @@ from hudi_core.config.services.indexing_config import (
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -44,8 +44,8 @@ from hudi_core.services.engine_choice import Extent
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
 from hudi_core.services.lifecycle import Run
+from hudi_core.services.metadata.index_drop import pending_builds
 from hudi_core.services.metadata.initialization import Initializations, index_warnings, partitioned_record_index
-from hudi_core.services.metadata.pending_indexing import pending_builds
 from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
 from hudi_core.timeline.instant import Action, State

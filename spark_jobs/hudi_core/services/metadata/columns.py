@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.config.metadata_config import STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.indexed_table import statistics_columns
+from hudi_core.metadata_table.indexed_table import IndexDefinition, put_index_definitions, statistics_columns
 from hudi_core.metadata_table.instants import metadata_only_instant
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, STATISTICS
 from hudi_core.metadata_table.records.file_statistics import Record

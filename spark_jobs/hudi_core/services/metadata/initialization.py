@@ -17,8 +17,7 @@ from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable, load_index_definitions
 from hudi_core.metadata_table.initialize.exchange import (
     files_of_all_slices,
     files_of_latest_slices,

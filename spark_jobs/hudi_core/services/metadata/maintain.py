@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import (
     EXPRESSION_PREFIX,
@@ -32,15 +32,17 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
 from hudi_core.metadata_table.write.lifetime import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
-from hudi_core.services.metadata.catch_up import catch_up
-from hudi_core.services.metadata.incomplete_indexes import complete_indexes
+from hudi_core.services.metadata.catch_up import catch_up, complete_indexes
 from hudi_core.services.metadata.index_drop import (
+    abandon_builds,
     delist_for_rebuild,
     delist_row_level,
     forget_rebuild,
+    inflight_build,
     left_over,
     planned_rebuild,
     refuse_compacting,
+    refuse_running_builds,
     row_level_among,
     users_of,
 )
@@ -50,7 +52,6 @@ from hudi_core.services.metadata.initialization import (
     index_warnings,
     partitioned_record_index,
 )
-from hudi_core.services.metadata.pending_indexing import abandon_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
 

@@ -28,7 +28,7 @@ from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,

@@ -18,8 +18,7 @@ from hudi_core.request.results import REMOVED
 from hudi_core.services.clean.job import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
-from hudi_core.services.metadata.index_drop import refuse_in_use
-from hudi_core.services.metadata.pending_indexing import planned_partitions, remove_build
+from hudi_core.services.metadata.index_drop import planned_partitions, refuse_in_use, remove_build
 from hudi_core.services.repair.kept_plan import (
     check_no_rows_lost,
     keep_plan,

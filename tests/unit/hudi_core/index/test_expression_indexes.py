@@ -13,7 +13,7 @@ from hudi_core.expr.bind import bind
 from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.index.expression_indexes import expression_mask, indexed_operand
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 

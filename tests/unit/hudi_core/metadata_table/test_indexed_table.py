@@ -10,8 +10,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable, load_index_definitions
 from hudi_core.storage.base import Storage
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table

@@ -28,7 +28,7 @@ from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordRules
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
+from hudi_core.metadata_table.records.file_statistics import BloomFilterRules, StoredFilter
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import VALUE, IndexedOperands

@@ -19,7 +19,7 @@ from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.history.archived import CompletionTimes
 from hudi_core.index.expression_indexes import indexed_operand
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, FILES_PARTITION
 from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition

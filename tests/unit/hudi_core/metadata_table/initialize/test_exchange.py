@@ -10,8 +10,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.serializer import to_text
-from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.exchange import (
     files_of_all_slices,
     files_of_latest_slices,

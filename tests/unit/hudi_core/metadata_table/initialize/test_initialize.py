@@ -16,7 +16,7 @@ import pytest
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA, TableConfig
 from hudi_core.errors import ConflictError, LockError, MetadataUnavailableError
-from hudi_core.metadata_table.index_definitions import load_index_definitions, render_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions, render_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids

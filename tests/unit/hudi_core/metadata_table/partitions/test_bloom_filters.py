@@ -7,8 +7,8 @@ import pytest
 from hudi_core.metadata_table.keys import bloom_filter_key
 from hudi_core.metadata_table.partitions import bloom_filters
 from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition, deleted_filters
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.file_statistics import (
+    BloomFilterRules,
     CommitUpdate,
     DataFileRef,
     FileChanges,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.keys import column_stats_key
 from hudi_core.metadata_table.partitions.expression_index import expression_of
 from hudi_core.metadata_table.partitions.registry import partition_type_of

@@ -10,8 +10,7 @@ import pytest
 
 from hudi_core.codec.hfile.block import MAX_ROW
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable
 from hudi_core.metadata_table.partition_type import is_row_level, moves_rows
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.registry import row_level_type

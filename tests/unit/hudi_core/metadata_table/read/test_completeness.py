@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.filegroup.merge.merge_mode import MERGE_MODE_KEY
-from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT

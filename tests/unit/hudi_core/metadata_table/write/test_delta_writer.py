@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.keys import secondary_hashed_part
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.row_level import SecondaryIndexRules

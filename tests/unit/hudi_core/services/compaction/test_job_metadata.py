@@ -17,8 +17,7 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, load_index_definitions
 from hudi_core.metadata_table.keys import (
     PARTITION_STATISTICS,
     bloom_filter_key,
@@ -28,8 +27,7 @@ from hudi_core.metadata_table.keys import (
 )
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.partitions.registry import clean_updates
-from hudi_core.metadata_table.records.bloom_filters import StoredFilter
-from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileChanges, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileChanges, FileStatistics, StoredFilter
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types
+from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types, load_index_definitions
 from hudi_core.metadata_table.keys import column_id, partition_id
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.records.bound_arrow import logical_and_type

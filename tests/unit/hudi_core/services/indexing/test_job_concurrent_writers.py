@@ -20,7 +20,7 @@ from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.lifetime import drop_partitions
-from hudi_core.metadata_table.write.rollback_strategies import files_written_by
+from hudi_core.metadata_table.write.rollback import files_written_by
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.waiting import wait_for_writers

@@ -7,7 +7,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageExistsError
-from hudi_core.metadata_table.index_definitions import PATH_KEY
+from hudi_core.metadata_table.indexed_table import PATH_KEY
 from hudi_core.metadata_table.write.lifetime import drop_partitions
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.indexing.planner import IndexingService

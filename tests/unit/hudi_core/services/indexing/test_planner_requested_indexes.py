@@ -17,7 +17,7 @@ from hudi_core.config.services.indexing_config import (
 )
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.services.indexing.planner import NONE_NAMED, RequestedIndexes, requested_indexes
 from tests.support.table_configs import VERSION_9, config_of
 

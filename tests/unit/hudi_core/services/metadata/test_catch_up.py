@@ -13,7 +13,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.rollback_strategies import files_written_by
+from hudi_core.metadata_table.write.rollback import files_written_by
 from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext

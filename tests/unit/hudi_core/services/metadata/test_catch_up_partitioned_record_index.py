@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_MINIMUM
 from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata

@@ -14,7 +14,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.index_definitions import put_index_definitions
+from hudi_core.metadata_table.indexed_table import put_index_definitions
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata import columns as columns_module
 from hudi_core.services.metadata.columns import add_columns, drop_columns

@@ -11,7 +11,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Consume, Produce, UnitTask
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, ConflictError, LockError, UnsupportedError
-from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.read.file_group import ROOT

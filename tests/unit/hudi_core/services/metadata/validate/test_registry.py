@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA
-from hudi_core.metadata_table.index_definitions import put_index_definitions
+from hudi_core.metadata_table.indexed_table import put_index_definitions
 from hudi_core.metadata_table.partitions.files import FilesPartition
 from hudi_core.metadata_table.partitions.registry import PARTITION_TYPES
 from hudi_core.services.metadata.validate.check import Findings

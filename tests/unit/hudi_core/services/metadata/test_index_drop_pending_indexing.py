@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import ConflictError, CorruptFileError
-from hudi_core.services.metadata.pending_indexing import (
+from hudi_core.services.metadata.index_drop import (
     abandon_builds,
     inflight_build,
     pending_builds,

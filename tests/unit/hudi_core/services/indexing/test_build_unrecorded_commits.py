@@ -12,7 +12,7 @@ from hudi_core.metadata_table.initialize.indexing import Build
 from hudi_core.metadata_table.initialize.target import NewPartition
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import WriteToken
-from hudi_core.services.indexing.unrecorded_commits import unrecorded
+from hudi_core.services.indexing.build import unrecorded
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, complete_rollback

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
-from hudi_core.services.indexing.job import IndexBuilder
+from hudi_core.services.indexing.build import IndexBuilder
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.lifecycle import Run
 from hudi_core.transaction.owner import Owner

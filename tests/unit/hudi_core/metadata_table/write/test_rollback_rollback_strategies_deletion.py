@@ -8,8 +8,12 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.rollback import MetadataRollback
-from hudi_core.metadata_table.write.rollback_strategies import addresses_by_partition, by_partition, files_written_by
+from hudi_core.metadata_table.write.rollback import (
+    MetadataRollback,
+    addresses_by_partition,
+    by_partition,
+    files_written_by,
+)
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata, decode_rollback_plan

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.codec.bloom import DYNAMIC
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.records.file_statistics import BloomFilterRules
 from tests.support.bloom_filters import build
 
 BLOOMS = BloomFilterRules()
