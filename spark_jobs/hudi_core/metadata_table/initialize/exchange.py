@@ -149,8 +149,9 @@ def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterato
     records = partition_type.initial(
         unit.instant, (read_file_statistics(storage, item, requirements) for item in unit.files)
     )
-    encoder = RecordEncoder(target.schema)
-    for chunk in _chunks(records, _BATCH_FILTERS if _holds_filters(partition_type) else _BATCH_RECORDS):
+    encoder, needs = RecordEncoder(target.schema), partition_type.needs
+    holds_filters = needs.bloom or (needs.expression is not None and needs.expression.base_files_only)
+    for chunk in _chunks(records, _BATCH_FILTERS if holds_filters else _BATCH_RECORDS):
         cells = encoder.cells((key, datum) for key, datum in chunk if datum is not None)
         shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], len(target.file_ids))
         keys, values = (pa.array([cell[part] for cell in cells], pa.binary()) for part in (0, 1))
@@ -187,12 +188,6 @@ def _parts(partition_type: PartitionType, files: Sequence[DataFileRef]) -> Itera
             held = []
     if held:
         yield held
-
-
-def _holds_filters(partition_type: PartitionType) -> bool:
-    return partition_type.needs.bloom or (
-        partition_type.needs.expression is not None and partition_type.needs.expression.base_files_only
-    )
 
 
 def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:

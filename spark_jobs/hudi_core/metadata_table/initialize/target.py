@@ -10,7 +10,6 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.hashing import file_group_indexes
@@ -107,7 +106,7 @@ class NewPartition:
         by_group: dict[int, list[tuple[bytes, bytes]]] = {}
         for cell, index in zip(cells, indexes, strict=True):
             by_group.setdefault(index, []).append(cell)
-        return [self._write_group(storage, group, partial(_add_cells, by_group[group])) for group in sorted(by_group)]
+        return [self._write_group(storage, group, cells=by_group[group]) for group in sorted(by_group)]
 
     def write_shard(
         self, storage: Storage, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
@@ -118,20 +117,26 @@ class NewPartition:
         if first is None:
             return WrittenShard()
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
-        return WrittenShard(
-            self._write_group(storage, shard, partial(_add_batches, itertools.chain((first,), cells)), token)
-        )
+        return WrittenShard(self._write_group(storage, shard, token, batches=itertools.chain((first,), cells)))
 
     def _write_group(
-        self, storage: Storage, group: int, add: Callable[[MetadataBaseFile], None], token: WriteToken | None = None
+        self,
+        storage: Storage,
+        group: int,
+        token: WriteToken | None = None,
+        *,
+        cells: Iterable[tuple[bytes, bytes]] = (),
+        batches: Iterable[pa.RecordBatch] = (),
     ) -> NewBaseFile:
-        """`add` adds the sorted records; `token` is the attempt's."""
         name = BaseFileName(
             self.file_ids[group], token or replace(self.token, partition_id=group), self.instant, "hfile"
         )
         self.check_initialized(storage, group)
         with MetadataBaseFile(storage, f"{self.folder}/{name}", self.schema, bloom_entries=self.bloom_entries) as file:
-            add(file)
+            for key, value in cells:
+                file.add(key, value)
+            for batch in batches:
+                file.add_batch(batch.column(0), batch.column(1))
             self.check_initialized(storage, group)
             size = file.close()
         return NewBaseFile(name.file_id, str(name), file.count, size)
@@ -142,16 +147,6 @@ class WrittenShard:
     """The base file that a task of an exchange wrote, None without cells."""
 
     file: NewBaseFile | None = None
-
-
-def _add_cells(cells: Iterable[tuple[bytes, bytes]], file: MetadataBaseFile) -> None:
-    for key, value in cells:
-        file.add(key, value)
-
-
-def _add_batches(batches: Iterable[pa.RecordBatch], file: MetadataBaseFile) -> None:
-    for batch in batches:
-        file.add_batch(batch.column(0), batch.column(1))
 
 
 def first_log(file_id: str, instant: str) -> LogFileName:

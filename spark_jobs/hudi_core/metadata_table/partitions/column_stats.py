@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar
 
 from hudi_core.config.metadata_config import COLUMN_STATS_GROUPS
 from hudi_core.metadata_table.indexed_table import IndexDefinition, indexed_types
 from hudi_core.metadata_table.keys import column_id, file_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
-from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids
+from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType, numbered_file_ids
 from hudi_core.metadata_table.record import FILE_NAME, FileDatum, RecordType
-from hudi_core.metadata_table.records.bound_encoding import Bound
-from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, deletion, file_record, replaces
+from hudi_core.metadata_table.records.column_stats import deletion, file_record, merge_stored
 from hudi_core.metadata_table.records.file_statistics import (
     MAX_DELETIONS,
     Expression,
@@ -23,33 +20,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.range_merge import NUMBERS, outer_bounds, widened, wider
 from hudi_core.model.names import META_FIELDS
-
-_BODY: Final = "ColumnStatsMetadata"
-_SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
-_RULES: Final = ColumnStatsRules()
-_ENDS: Final[Mapping[str, tuple[float, float]]] = {
-    "int": (-(1 << 31), (1 << 31) - 1),
-    "long": (-(1 << 63), (1 << 63) - 1),
-    "float": (-math.inf, math.nan),
-}
-"""The least and the greatest value of a type; NaN is the greatest there is."""
-
-
-def merge_statistics(key: str, older: Data, newer: Data, *, path: str) -> Data:
-    """The wider range and the sums, as ColumnStatsRules.merge (protocol.MergeData)."""
-    first, second = _RULES.decode(key, dict(older), path=path), _RULES.decode(key, dict(newer), path=path)
-    if replaces(first, second):
-        return newer
-    before, after = older[_BODY], newer[_BODY]
-    bound = partial(_bound, same_form=before.get("valueType") == after.get("valueType"))
-    (low, high), (one, other) = outer_bounds(first.range, second.range), (first.range, second.range)
-    low_ends, high_ends = ((before.get(end), after.get(end)) for end in ("minValue", "maxValue"))
-    least = bound(low, (one.least, low_ends[0]), (other.least, low_ends[1]), upper=False)
-    greatest = bound(high, (one.greatest, high_ends[0]), (other.greatest, high_ends[1]), upper=True)
-    sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _SUMS}
-    return {**newer, _BODY: {**after, **sums, "minValue": least, "maxValue": greatest}}
 
 
 class ColumnStatsPartition(PartitionType):
@@ -57,7 +28,7 @@ class ColumnStatsPartition(PartitionType):
 
     name = COLUMN_STATS
     by_file = updated_by_clean = True
-    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.COLUMN_STATS: merge_statistics}
+    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.COLUMN_STATS: merge_stored}
     groups = COLUMN_STATS_GROUPS
     needs = Needs(ranges=True, older_slices=True)
 
@@ -104,34 +75,3 @@ def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -
             file = file_id(name)
             for column, stub in stubs.items():
                 yield column + place + file, FileDatum(stub, name)
-
-
-def _bound(
-    merged: Bound | None,
-    older: tuple[Bound | None, Any],
-    newer: tuple[Bound | None, Any],
-    *,
-    same_form: bool,
-    upper: bool,
-) -> Any:
-    """The stored form of a merged bound: that of the record it comes from.
-
-    Where the newer one's type cannot hold it, the end of that type: readers of 0.15 take no bound for one that no row
-    meets. None, nothing is known, where the types have no order in common.
-    """
-    if merged is None:
-        return None
-    if merged is newer[0]:
-        return newer[1]
-    bound, wrapped = older
-    if same_form and (newer[1] is None or wrapped[0] == newer[1][0]):
-        return wrapped
-    if newer[0] is None or bound is None:
-        return None
-    logical = newer[0].logical
-    are_numbers = {bound.logical, logical} <= {*NUMBERS}
-    # The other way a bound would be cut, and the range too narrow.
-    if are_numbers and bound.logical != logical == wider(bound.logical, logical):
-        return newer[1][0], {"value": widened(bound, logical).value}
-    ends = _ENDS.get(logical) if bound.logical in NUMBERS else None
-    return None if ends is None else (newer[1][0], {"value": ends[upper]})

@@ -20,10 +20,9 @@ from hudi_core.config.metadata_config import PARTITION_STATS_GROUPS
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import indexed_types
 from hudi_core.metadata_table.partition_type import PARTITION_STATS
-from hudi_core.metadata_table.partitions.column_stats import merge_statistics as merge_data
 from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType
 from hudi_core.metadata_table.record import RecordType
-from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
+from hudi_core.metadata_table.records.column_stats import merge_stored, partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, merge_statistics, merged
 
@@ -58,7 +57,11 @@ class WholePartitionRanges(PartitionType):
                 continue
             current = update.recorded.get(name, {})
             changed = self.ranges(name, files) if update.rewrites else self._whole(name, files, update)
-            unlike = {column for column, item in changed.items() if _is_unlike(current.get(column), item)}
+            unlike = {
+                column
+                for column, item in changed.items()
+                if column in current and current[column].least is not None and not is_like(current[column], item)
+            }
             if unlike and update.overtakes:
                 raise ConflictError(
                     f"the partition {name!r} has a range of {min(unlike)} of another type, or of texts that Hudi "
@@ -88,10 +91,6 @@ class WholePartitionRanges(PartitionType):
         return self.ranges(name, [*files, *update.remaining.get(name, ())])
 
 
-def _is_unlike(recorded: ColumnRange | None, new: ColumnRange) -> bool:
-    return recorded is not None and recorded.least is not None and not is_like(recorded, new)
-
-
 def _united(recorded: ColumnRange, whole: ColumnRange) -> ColumnRange:
     """The range of all files, of the column's type now, and what is recorded, where that widens to the type."""
     both = merged((recorded, whole))
@@ -110,7 +109,7 @@ class PartitionStatsPartition(WholePartitionRanges):
     """Only partitioned tables have it. Ranges of whole partitions only grow, so a clean changes none."""
 
     name = PARTITION_STATS
-    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_data}
+    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_stored}
     groups = PARTITION_STATS_GROUPS
     needs = Needs(ranges=True, remaining=True)
 

@@ -43,14 +43,11 @@ def location_datum(partition: str, file_id: str, instant: str, zone: str) -> dic
     A file id is stored as a UUID and a number where that gives it back to the letter, else as it is. Raises
     TimelineError for an instant that is no date.
     """
-    body = {"partitionName": partition, **_encoded(file_id), "instantTime": _millis(instant, zone), "position": None}
-    return {"type": int(RecordType.RECORD_INDEX), "recordIndexMetadata": body}
-
-
-def _millis(instant: str, zone: str) -> int:
     moment = parse_instant(instant, zone)
     # In whole seconds and milliseconds: a float of a timestamp in the far future is not exact.
-    return int(moment.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
+    millis = int(moment.replace(microsecond=0).timestamp()) * 1000 + moment.microsecond // 1000
+    body = {"partitionName": partition, **_encoded(file_id), "instantTime": millis, "position": None}
+    return {"type": int(RecordType.RECORD_INDEX), "recordIndexMetadata": body}
 
 
 def _encoded(file_id: str) -> dict[str, Any]:

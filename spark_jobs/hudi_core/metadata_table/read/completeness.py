@@ -44,7 +44,6 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.indexing import decode_index_plan
-from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -100,7 +99,12 @@ class Completeness:
             if metadata.operation_type == Operation.CLUSTER:
                 found |= _made_of(metadata, found)
             elif moves_rows(metadata.operation_type):
-                found.update(FileGroupId(stat.partition_path, stat.file_id) for stat in _with_new_rows(metadata))
+                # Updates that leave the indexed column alone have no record in the index either.
+                found.update(
+                    FileGroupId(stat.partition_path, stat.file_id)
+                    for stat in metadata.write_stats()
+                    if stat.num_writes and (stat.num_inserts or not stat.num_update_writes)
+                )
         return frozenset(found)
 
     @cached_property
@@ -228,13 +232,6 @@ def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
     versions[PARTITION_STATS] = min(of_statistics, default=0)
     old = (name for name, version in versions.items() if version < _TYPED)
     return config.metadata_partitions.intersection(old)
-
-
-def _with_new_rows(metadata: CommitMetadata) -> Iterator[WriteStat]:
-    """Of files that may hold rows of new keys: updates that leave the indexed column alone have no record either."""
-    for stat in metadata.write_stats():
-        if stat.num_writes and (stat.num_inserts or not stat.num_update_writes):
-            yield stat
 
 
 def _made_of(metadata: CommitMetadata, groups: set[FileGroupId]) -> set[FileGroupId]:

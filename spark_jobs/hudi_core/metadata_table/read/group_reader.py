@@ -240,15 +240,12 @@ def _logs(blocks: Iterable[LiveBlock], limits: SizeLimits) -> Iterator[Source]:
         path = live.block.path
         if live.block.type is BlockType.DELETE:
             limits.check(Limit.LOG_BLOCK, live.block.content_length, path, what="a delete block")
-            if keys := _deleted_keys(live, path):
-                yield Deletes(keys, path)
+            keys = delete_columns(live.content(), path=path).column("key")
+            if keys.null_count:
+                raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)
+            # A new file group starts with an empty one.
+            if len(keys):
+                yield Deletes(frozenset(keys.cast(pa.binary()).to_pylist()), path)
             continue
         hfile = HFileReader(live.read_range, live.block.content_length, path, limits)
         yield Records(hfile, MetadataCodec(live.schema, path=path), live.schema, path, unique=False)
-
-
-def _deleted_keys(live: LiveBlock, path: str) -> frozenset[bytes]:
-    keys = delete_columns(live.content(), path=path).column("key")
-    if keys.null_count:
-        raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)
-    return frozenset(keys.cast(pa.binary()).to_pylist())

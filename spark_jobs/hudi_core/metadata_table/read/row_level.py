@@ -67,7 +67,12 @@ class RecordIndexRules(RecordRules[RecordLocation]):
                 f"metadata record {key!r} is of type {datum.get('type')!r}, not a record's location", path=path
             )
         try:
-            file_id = body["fileId"] if body["fileIdEncoding"] != _UUID_ENCODING else _uuid_file_id(body)
+            file_id = body["fileId"]
+            if body["fileIdEncoding"] == _UUID_ENCODING:
+                number = (body["fileIdHighBits"] & _MASK) << 64 | body["fileIdLowBits"] & _MASK
+                file_id = str(uuid.UUID(int=number))
+                if body["fileIndex"] != _NO_FILE_INDEX:
+                    file_id += f"-{body['fileIndex']}"
             return RecordLocation(body["partitionName"], file_id, self._instant(body["instantTime"]))
         except (KeyError, TypeError, TimelineError) as error:
             raise CorruptFileError(f"metadata record {key!r} holds no whole location ({error})", path=path) from error
@@ -79,12 +84,6 @@ class RecordIndexRules(RecordRules[RecordLocation]):
                 raise TimelineError(f"{millis} milliseconds are no instant")
             found = self._instants[millis] = of_epoch_millis(millis, self._zone)
         return found
-
-
-def _uuid_file_id(body: dict[str, Any]) -> str:
-    number = (body["fileIdHighBits"] & _MASK) << 64 | body["fileIdLowBits"] & _MASK
-    text = str(uuid.UUID(int=number))
-    return text if body["fileIndex"] == _NO_FILE_INDEX else f"{text}-{body['fileIndex']}"
 
 
 class RecordIndex:

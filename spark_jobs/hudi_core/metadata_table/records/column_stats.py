@@ -4,9 +4,11 @@ as Arrow tables (HoodieMetadataColumnStats; HoodieTableMetadataUtil.mergeColumnS
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -20,13 +22,28 @@ from hudi_core.metadata_table.keys import (
 )
 from hudi_core.metadata_table.record import RecordRules, RecordType
 from hudi_core.metadata_table.records.bound_arrow import natural_type, to_arrow
-from hudi_core.metadata_table.records.bound_encoding import ValueType, decode_bound, encode_bound
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType, decode_bound, encode_bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
-from hudi_core.metadata_table.records.range_merge import empty_type, is_unknown, merged
+from hudi_core.metadata_table.records.range_merge import (
+    NUMBERS,
+    empty_type,
+    is_unknown,
+    merged,
+    outer_bounds,
+    widened,
+    wider,
+)
 from hudi_core.model.partition import NON_PARTITIONED
 
 STATISTICS_TYPES = frozenset({RecordType.COLUMN_STATS, RecordType.PARTITION_STATS})
-_COUNTS = ("nullCount", "valueCount", "totalSize", "totalUncompressedSize")
+_BODY: Final = "ColumnStatsMetadata"
+_COUNTS: Final = ("nullCount", "valueCount", "totalSize", "totalUncompressedSize")
+_ENDS: Final[Mapping[str, tuple[float, float]]] = {
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "float": (-math.inf, math.nan),
+}
+"""The least and the greatest value of a type; NaN is the greatest there is."""
 _UNKNOWN = -1
 
 
@@ -51,7 +68,7 @@ class ColumnStatsRules(RecordRules[ColumnStats]):
         self._counted = counted
 
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> ColumnStats:
-        body, number = datum.get("ColumnStatsMetadata"), datum.get("type")
+        body, number = datum.get(_BODY), datum.get("type")
         if number not in STATISTICS_TYPES or not isinstance(body, dict):
             raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not column statistics", path=path)
         name, column, deleted = body.get("fileName"), body.get("columnName"), body.get("isDeleted")
@@ -83,6 +100,54 @@ class ColumnStatsRules(RecordRules[ColumnStats]):
 def replaces(older: ColumnStats, newer: ColumnStats) -> bool:
     """Whether the newer record counts alone."""
     return older.is_deleted or newer.is_deleted or newer.is_tight
+
+
+def merge_stored(key: str, older: Mapping[str, Any], newer: Mapping[str, Any], *, path: str) -> Mapping[str, Any]:
+    """As ColumnStatsRules.merge, of data as they are stored, in the newer one's form (protocol.MergeData)."""
+    rules = ColumnStatsRules()
+    first, second = rules.decode(key, dict(older), path=path), rules.decode(key, dict(newer), path=path)
+    if replaces(first, second):
+        return newer
+    before, after = older[_BODY], newer[_BODY]
+    stored = partial(_stored_bound, same_form=before.get("valueType") == after.get("valueType"))
+    least, greatest = outer_bounds(first.range, second.range)
+    one, other = (first.range.least, before.get("minValue")), (second.range.least, after.get("minValue"))
+    bounds = {"minValue": stored(least, one, other, upper=False)}
+    one, other = (first.range.greatest, before.get("maxValue")), (second.range.greatest, after.get("maxValue"))
+    bounds["maxValue"] = stored(greatest, one, other, upper=True)
+    sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _COUNTS}
+    return {**newer, _BODY: {**after, **sums, **bounds}}
+
+
+def _stored_bound(
+    outer: Bound | None,
+    older: tuple[Bound | None, Any],
+    newer: tuple[Bound | None, Any],
+    *,
+    same_form: bool,
+    upper: bool,
+) -> Any:
+    """The stored form of a merged bound: that of the record it comes from.
+
+    Where the newer one's type cannot hold it, the end of that type: readers of 0.15 take no bound for one that no row
+    meets. None, nothing is known, where the types have no order in common.
+    """
+    if outer is None:
+        return None
+    if outer is newer[0]:
+        return newer[1]
+    bound, wrapped = older
+    if same_form and (newer[1] is None or wrapped[0] == newer[1][0]):
+        return wrapped
+    if newer[0] is None or bound is None:
+        return None
+    logical = newer[0].logical
+    are_numbers = {bound.logical, logical} <= {*NUMBERS}
+    # The other way a bound would be cut, and the range too narrow.
+    if are_numbers and bound.logical != logical == wider(bound.logical, logical):
+        return newer[1][0], {"value": widened(bound, logical).value}
+    ends = _ENDS.get(logical) if bound.logical in NUMBERS else None
+    return None if ends is None else (newer[1][0], {"value": ends[upper]})
 
 
 def statistics_table(
@@ -159,7 +224,7 @@ def whole_key(column: str, partition: str, *, of_expression: bool = False) -> st
 
 
 def _datum(record_type: RecordType, body: dict[str, object]) -> dict[str, object]:
-    return {"type": int(record_type), "ColumnStatsMetadata": body}
+    return {"type": int(record_type), _BODY: body}
 
 
 def _body(name: str, found: ColumnRange) -> dict[str, object] | None:

@@ -46,7 +46,13 @@ def due(
     merging = metadata_timeline.pending_log_compactions().first()
     if merging is not None:
         return f"log compaction {merging.requested_time} of the metadata table is pending"
-    since = len(_since_compaction(metadata_timeline, deltas, features))
+    last = latest_compaction(metadata_timeline)
+    if last is None:
+        since = len(deltas)
+    elif features.completion_time_in_name:
+        since = len(deltas.filter(lambda item: item.completed_at > last.requested_time))
+    else:
+        since = len(deltas.after(last.requested_time))
     if since < trigger:
         return f"{since} deltacommits since the last compaction, but {METADATA_DELTA_COMMITS.name} is {trigger}"
     building = _building(data, metadata_timeline)
@@ -62,7 +68,6 @@ def due(
     # after it.
     first = next((item for item in data.pending_changes() if item.requested_time in recorded), None)
     instant = draw() if first is None else earlier(first.requested_time, 1)
-    last = latest_compaction(metadata_timeline)
     if instant in recorded or (last is not None and instant <= last.requested_time):
         return (
             f"the metadata table was compacted at {instant} or later, and {first.requested_time if first else ''} is "
@@ -93,15 +98,6 @@ def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Du
     if earlier:
         return f"deltacommits of the metadata table are pending: {', '.join(earlier)}"
     return Due(instant, None)
-
-
-def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: TableVersion) -> Timeline:
-    last = latest_compaction(metadata_timeline)
-    if last is None:
-        return deltas
-    if features.completion_time_in_name:
-        return deltas.filter(lambda item: item.completed_at > last.requested_time)
-    return deltas.after(last.requested_time)
 
 
 def compaction_plan(

@@ -27,7 +27,7 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import FileListing
 
@@ -68,15 +68,15 @@ class RemainingFiles:
         stats = self.written.get(partition, ())
         if self._has_completed:
             names = {stat.name for stat in stats}
-            return [_reference(file) for item in slices for file in item.data_files if file.name not in names]
-        rewritten = {stat.file_id for stat in stats if _is_base(stat.name)}
+            return [DataFileRef.of(file) for item in slices for file in item.data_files if file.name not in names]
+        rewritten = {stat.file_id for stat in stats if isinstance(parse_data_file(stat.name), BaseFileName)}
         replaced = frozenset(self._replaced.get(partition, ()))
         found: list[DataFileRef] = []
         for item in slices:
             file_id = item.file_group.file_id
             kept = self._on_top(item) if file_id in rewritten else item
             if kept is not None and file_id not in replaced:
-                found += map(_reference, kept.data_files)
+                found += map(DataFileRef.of, kept.data_files)
         return found
 
     def _on_top(self, item: FileSlice) -> FileSlice | None:
@@ -152,14 +152,6 @@ class RecordedRanges(_ByPartition[Mapping[str, ColumnRange]]):
     def _read(self, partition: str) -> Mapping[str, ColumnRange]:
         keys = {whole_key(column, partition, of_expression=self._of_expression): column for column in self._columns}
         return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
-
-
-def _is_base(name: str) -> bool:
-    return isinstance(parse_data_file(name), BaseFileName)
-
-
-def _reference(file: DataFile) -> DataFileRef:
-    return DataFileRef.of(file)
 
 
 def remaining_statistics(

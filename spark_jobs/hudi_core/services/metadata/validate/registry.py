@@ -59,9 +59,6 @@ from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import slicing_for
 
-_RENAMED: Final = "columns that older files hold under another name"
-
-
 _COMMITS: Final = 4
 """Commits whose paths are kept."""
 
@@ -94,25 +91,31 @@ class CommitWrites:
 class Subject:
     """Everything that is the same for all partitions, as of `timeline`; `data` is the storage of the data path.
 
-    `written`: as FilesCheck has it. `renamed` are columns that older files hold under another name (schema-on-read).
+    `written`: as FilesCheck has it. What cannot be compared is reported to `findings`.
     """
 
-    def __init__(self, context: TableContext, data: Storage, timeline: Timeline) -> None:
+    def __init__(self, context: TableContext, data: Storage, timeline: Timeline, findings: Findings) -> None:
         storage, config, active = context.storage, context.config, context.active
         self.context = context
-        self.timeline = timeline
+        self.findings = findings
         self.schema = table_schema(storage, config, timeline)
         self.metadata = MetadataTable(storage, config, timeline, self.schema, context.zone)
-        self.metadata_snapshot = MetadataTableSnapshot(storage, config, timeline)
+        self.snapshot = MetadataTableSnapshot(storage, config, timeline)
         spec = reader_spec(context, self.schema, timeline, merge_logs=True)
         self.reader = SliceReader(data, spec)
-        self.renamed = renamed_columns(spec.history)
         completion = CompletionTimes(timeline, context.history)
         self.writes = CommitWrites(context, timeline, completion)
         self.written = appended_log_bytes(context, timeline)
+        self.definitions: Mapping[str, IndexDefinition] = self.metadata.index_definitions()
+        self.key_columns = key_columns(config)
+        self._timeline = timeline
         self._pending = PendingWork.read(active, timeline)
         self._replaced = replaced_file_groups(timeline, active.read_commit)
         self._slicing = slicing_for(active.layout, timeline, completion.of)
+        self._output = spec.output
+        self._stored: pa.Schema = spec.output.stored
+        self._types = ColumnTypes(self.schema)
+        self._renamed = renamed_columns(spec.history)
 
     def cleans(self) -> Iterator[FileChanges]:
         """What completed cleans deleted, archived ones, too. CorruptFileError where one does not say it."""
@@ -121,53 +124,26 @@ class Subject:
             if content := archive.content(instant):
                 yield clean_changes(content, path=f"archived {instant.action} {instant.requested_time}")
         active = self.context.active
-        for instant in self.timeline.of_actions(Action.CLEAN).completed():
+        for instant in self._timeline.of_actions(Action.CLEAN).completed():
             if content := active.read_of(instant):
                 yield clean_changes(content, path=active.path_of(instant))
 
     def view(self, partition: str, files: Iterable[FileInfo]) -> FileSystemView:
         """The slices of one partition that has these files."""
         listing = KeptListing({partition: sorted(files, key=lambda info: info.path)})
-        return FileSystemView(listing, self.timeline, self._pending, self._replaced, self._slicing)
-
-
-def partition_checks(subject: Subject, findings: Findings) -> list[PartitionCheck]:
-    """Of all listed partitions but `files`. What cannot be compared is reported to `findings`."""
-    checks: list[PartitionCheck] = []
-    inputs = _Inputs(subject, findings)
-    for name in sorted(subject.metadata.partition_types - {FILES_PARTITION}):
-        partition_type = registered(name)
-        make = None if partition_type is None else _CHECKS.get(partition_type)
-        if make is None:
-            findings.not_checked(name, "a partition type that this release does not know")
-        else:
-            checks.extend(make(inputs, name))
-    return checks
-
-
-class _Inputs:
-    def __init__(self, subject: Subject, findings: Findings) -> None:
-        self.subject = subject
-        self.findings = findings
-        self.metadata = subject.metadata
-        self.snapshot = subject.metadata_snapshot
-        self.definitions: Mapping[str, IndexDefinition] = subject.metadata.index_definitions()
-        self.key_columns = key_columns(subject.context.config)
-        self._output = subject.reader.spec.output
-        self._stored: pa.Schema = self._output.stored
-        self._types = ColumnTypes(subject.schema)
+        return FileSystemView(listing, self._timeline, self._pending, self._replaced, self._slicing)
 
     def columns(self, name: str) -> dict[str, Column]:
         """The columns with statistics that are of a type that has an order, by dotted name."""
         definition = self.definitions.get(name)
-        fields = [field["name"] for field in self.subject.schema["fields"]]
-        meta = META_FIELDS if self.subject.context.config.populate_meta_fields else ()
+        fields = [field["name"] for field in self.schema["fields"]]
+        meta = META_FIELDS if self.context.config.populate_meta_fields else ()
         names = definition.source_fields if definition is not None and definition.source_fields else (*meta, *fields)
         found: dict[str, Column] = {}
         for column in dict.fromkeys(names):
             path = tuple(column.split("."))
-            if path[0] in self.subject.renamed:
-                self.findings.not_checked(name, _RENAMED)
+            if path[0] in self._renamed:
+                self.findings.not_checked(name, "columns that older files hold under another name")
             elif path[0] in self._stored.names and not pa.types.is_null(self._types.of(column)[0]):
                 found[column] = Column(path)
         return found
@@ -197,80 +173,89 @@ class _Inputs:
         return pa.RecordBatch.from_pylist([], schema=self._stored)
 
 
-def _column_stats(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
-    leaves = inputs.subject.context.config.features.cleans_leave_statistics
+def partition_checks(subject: Subject) -> list[PartitionCheck]:
+    """Of all listed partitions but `files`."""
+    checks: list[PartitionCheck] = []
+    for name in sorted(subject.metadata.partition_types - {FILES_PARTITION}):
+        partition_type = registered(name)
+        make = None if partition_type is None else _CHECKS.get(partition_type)
+        if make is None:
+            subject.findings.not_checked(name, "a partition type that this release does not know")
+        else:
+            checks.extend(make(subject, name))
+    return checks
+
+
+def _column_stats(subject: Subject, name: str) -> Iterator[PartitionCheck]:
+    leaves = subject.context.config.features.cleans_leave_statistics
     yield ColumnStatsCheck(
-        inputs.metadata,
-        IndexedOperands(inputs.columns(name)),
-        inputs.findings,
-        has_definition=name in inputs.definitions,
-        left_by=inputs.subject.cleans if leaves else tuple,
+        subject.metadata,
+        IndexedOperands(subject.columns(name)),
+        subject.findings,
+        has_definition=name in subject.definitions,
+        left_by=subject.cleans if leaves else tuple,
     )
 
 
-def _partition_stats(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
-    columns = inputs.columns_as_stored(name, inputs.columns(COLUMN_STATS))
-    yield PartitionStatsCheck(inputs.metadata, IndexedOperands(columns), inputs.findings)
+def _partition_stats(subject: Subject, name: str) -> Iterator[PartitionCheck]:
+    columns = subject.columns_as_stored(name, subject.columns(COLUMN_STATS))
+    yield PartitionStatsCheck(subject.metadata, IndexedOperands(columns), subject.findings)
 
 
-def _bloom_filters(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
-    yield BloomFiltersCheck(inputs.snapshot, inputs.key_columns, inputs.findings)
-
-
-def _record_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
-    yield RecordIndexCheck(inputs.metadata.record_index, inputs.key_columns, inputs.findings)
-
-
-def _secondary_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
-    definition, findings = inputs.definitions.get(name), inputs.findings
+def _secondary_index(subject: Subject, name: str) -> Iterator[PartitionCheck]:
+    definition, findings = subject.definitions.get(name), subject.findings
     fields = () if definition is None else definition.source_fields
-    column = inputs.resolved(name, Column(tuple(fields[0].split(".")))) if len(fields) == 1 else None
+    column = subject.resolved(name, Column(tuple(fields[0].split(".")))) if len(fields) == 1 else None
     if definition is None or not isinstance(column, Column):
         findings.not_checked(name, "its definition names no single column of the table")
         return
-    if not inputs.columns_as_stored(name, {"": column}):
+    if not subject.columns_as_stored(name, {"": column}):
         return
-    value_type = inputs.type_of(column)
+    value_type = subject.type_of(column)
     if not can_print(value_type):
         findings.not_checked(name, f"values of type {value_type}, whose printed form depends on the writer")
         return
     by_value = definition.version > 1
-    partition = inputs.snapshot.partition(name, SecondaryIndexRules(), secondary_hashed_part if by_value else str)
-    is_whole = inputs.metadata.covers_all_rows(name)
+    partition = subject.snapshot.partition(name, SecondaryIndexRules(), secondary_hashed_part if by_value else str)
+    is_whole = subject.metadata.covers_all_rows(name)
     if not is_whole:
         findings.not_checked(
             name, "pairs that it lacks: it was built while a commit was written, and readers do not ask it"
         )
-    yield SecondaryIndexCheck(partition, column, inputs.key_columns, findings, by_value=by_value, is_whole=is_whole)
+    yield SecondaryIndexCheck(partition, column, subject.key_columns, findings, by_value=by_value, is_whole=is_whole)
 
 
-def _expression_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
-    definition, findings = inputs.definitions.get(name), inputs.findings
+def _expression_index(subject: Subject, name: str) -> Iterator[PartitionCheck]:
+    definition, findings = subject.definitions.get(name), subject.findings
     written = None if definition is None else indexed_operand(definition)
-    operand = None if written is None else inputs.resolved(name, written)
+    operand = None if written is None else subject.resolved(name, written)
     if definition is None or operand is None:
         findings.not_checked(name, "an expression that predicates cannot name")
         return
-    zone = READ_ZONE.read(inputs.subject.context.options)
-    has_values = zone is not None or not needs_zone(operand, inputs.no_rows(), "UTC")
+    zone = READ_ZONE.read(subject.context.options)
+    has_values = zone is not None or not needs_zone(operand, subject.no_rows(), "UTC")
     if not has_values:
         findings.not_checked(
             name, f"values, as they depend on the zone of local time; give the writers' as {READ_ZONE.name}"
         )
     value = IndexedOperands({VALUE: operand}, zone or "UTC", has_values)
     if definition.type == COLUMN_STATS:
-        yield ExpressionStatsCheck(name, definition.source_fields[0], inputs.snapshot, value, findings)
+        yield ExpressionStatsCheck(name, definition.source_fields[0], subject.snapshot, value, findings)
     elif definition.type == BLOOM_FILTERS:
-        yield ExpressionFiltersCheck(name, inputs.snapshot, value, findings)
+        yield ExpressionFiltersCheck(name, subject.snapshot, value, findings)
     else:
         findings.not_checked(name, f"an index of type {definition.type!r}")
 
 
-_CHECKS: Final[Mapping[type[PartitionType], Callable[[_Inputs, str], Iterator[PartitionCheck]]]] = {
+_CHECKS: Final[Mapping[type[PartitionType], Callable[[Subject, str], Iterable[PartitionCheck]]]] = {
     ColumnStatsPartition: _column_stats,
     PartitionStatsPartition: _partition_stats,
-    BloomFiltersPartition: _bloom_filters,
-    RecordIndexPartition: _record_index,
+    BloomFiltersPartition: lambda subject, _: [
+        BloomFiltersCheck(subject.snapshot, subject.key_columns, subject.findings)
+    ],
+    RecordIndexPartition: lambda subject, _: [
+        RecordIndexCheck(subject.metadata.record_index, subject.key_columns, subject.findings)
+    ],
     SecondaryIndexPartition: _secondary_index,
     ExpressionIndexPartition: _expression_index,
 }

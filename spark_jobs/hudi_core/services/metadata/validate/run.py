@@ -49,9 +49,9 @@ _PARQUET = "parquet"
 class FileReader:
     """Passes every record of a data file to the checks; each is read once, with the required columns only."""
 
-    def __init__(self, subject: Subject, checks: Sequence[PartitionCheck], findings: Findings) -> None:
-        self._subject = subject
-        self._findings = findings
+    def __init__(self, subject: Subject, checks: Sequence[PartitionCheck]) -> None:
+        self._reader = subject.reader
+        self._findings = subject.findings
         self._checks = checks
         requirements = frozenset[str]().union(*(check.file_columns() for check in checks))
         self._schema: pa.Schema = subject.reader.spec.output.stored_of(requirements)
@@ -78,7 +78,7 @@ class FileReader:
             self._findings.add(FILES_PARTITION, f"cannot be read: {error.message}", partition=file.partition, file=name)
 
     def _read_base(self, file: DataFile, is_latest: bool) -> None:
-        storage = self._subject.reader.storage
+        storage = self._reader.storage
         if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
             with self._open(FileHead(file, True, None, is_latest=is_latest)) as file_checks:
                 if file_checks:
@@ -99,14 +99,14 @@ class FileReader:
 
     def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
         with _naming_damage():
-            blocks = self._subject.reader.scan(item).blocks
+            blocks = self._reader.scan(item).blocks
         for log in logs:
             self._read_log(
                 log, [block for block in blocks if block.path == log.path and block.type is not BlockType.DELETE]
             )
 
     def _read_log(self, file: DataFile, blocks: Sequence[LogBlock]) -> None:
-        storage, schema = self._subject.reader.storage, self._schema
+        storage, schema = self._reader.storage, self._schema
         with _naming_damage():
             carried = [self._columns_of(block) for block in blocks]
         known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
@@ -184,7 +184,7 @@ class _Validation:
     def __init__(self, context: TableContext, data: Storage, timeline: Timeline) -> None:
         self._storage = context.storage
         self._findings = Findings()
-        self._subject = Subject(context, data, timeline)
+        self._subject = Subject(context, data, timeline, self._findings)
         deletions = deletions_at_work(timeline)
         for item in deletions:
             self._findings.not_checked(
@@ -198,8 +198,8 @@ class _Validation:
             written=self._subject.written,
             judges_missing=not deletions,
         )
-        self._checks: list[PartitionCheck] = partition_checks(self._subject, self._findings)
-        self._reader = FileReader(self._subject, self._checks, self._findings)
+        self._checks = partition_checks(self._subject)
+        self._reader = FileReader(self._subject, self._checks)
         requirements = frozenset[str]().union(*(check.row_columns() for check in self._checks))
         self._row_columns = [name for name in self._subject.reader.output_schema().names if name in requirements]
         self._partitions = self._read = self._rows = 0

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.metadata_table.keys import column_stats_key
-from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition, merge_statistics
+from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.column_stats import merge_stored
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.range_merge import as_type, merged
 from hudi_core.model.names import META_FIELDS
@@ -135,18 +136,18 @@ def test_a_new_index_is_defined_by_its_columns_where_hudi_1_wrote_the_table(gold
 def test_a_deletion_and_a_tight_range_replace_the_older_record() -> None:
     older = stats(1, 9)
     for newer in (stats(3, 4, isTightBound=True), stats(3, 4, isDeleted=True)):
-        assert merge_statistics("k", older, newer, path="f") is newer
-        assert merge_statistics("k", newer, older, path="f") != newer
+        assert merge_stored("k", older, newer, path="f") is newer
+        assert merge_stored("k", newer, older, path="f") != newer
     unknown = {**stats(3, 4), "ColumnStatsMetadata": {**stats(3, 4)["ColumnStatsMetadata"], "minValue": None}}
-    assert bounds(merge_statistics("k", older, unknown, path="f")) == (None, None)
+    assert bounds(merge_stored("k", older, unknown, path="f")) == (None, None)
 
 
 def test_a_bound_of_another_encoding_becomes_the_end_of_the_newer_type() -> None:
     """The older value type may be of another unit, so that its number does not compare."""
     older, newer = stats(1, 9), stats(3, 4, valueType={"typeOrdinal": 3, "additionalInfo": None})
-    assert bounds(merge_statistics("k", older, newer, path="f")) == (
+    assert bounds(merge_stored("k", older, newer, path="f")) == (
         wrapped("Int", -(1 << 31)),
         wrapped("Int", (1 << 31) - 1),
     )
     wider = stats(3, 4, "Long")
-    assert bounds(merge_statistics("k", older, wider, path="f")) == (wrapped("Long", 1), wrapped("Long", 9))
+    assert bounds(merge_stored("k", older, wider, path="f")) == (wrapped("Long", 1), wrapped("Long", 9))

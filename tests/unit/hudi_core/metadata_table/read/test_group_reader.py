@@ -107,6 +107,8 @@ def test_a_key_that_is_inserted_after_its_deletion_merges_with_later_records_onl
 class OddCells(Numbers):
     """Decodes cells with an odd second byte by themselves."""
 
+    by_cell = True
+
     def decode_cell(self, schema: str, key: bytes, value: bytes) -> int | None:
         assert schema == SCHEMA_TEXT
         number = int(CODEC.decode(value, path="cell")["n"])

@@ -25,8 +25,8 @@ Golden = Callable[[str, str], GoldenCase]
 def checked(table: Path, options: dict[str, str] | None = None) -> tuple[dict[str, str], dict[str, str]]:
     """The class of each partition's check, and why others have none or a part of one."""
     context, findings = context_of(table, options), Findings()
-    subject = Subject(context, open_data_storage(str(table)), context.active.load())
-    checks = {check.name: type(check).__name__ for check in partition_checks(subject, findings)}
+    subject = Subject(context, open_data_storage(str(table)), context.active.load(), findings)
+    checks = {check.name: type(check).__name__ for check in partition_checks(subject)}
     return checks, {item.partition_type: item.why for item in findings.report((), 0, 0, 0).not_checked}
 
 
