@@ -31,7 +31,7 @@ from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.rewriting import job as rewrite
 from hudi_core.services.rollback import checks as rollback_checks
 from hudi_core.services.rollback import failed_attempt as attempt
-from hudi_core.services.rollback.units import RollbackExecution
+from hudi_core.services.rollback.execution import RollbackExecution
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable

@@ -23,8 +23,7 @@ from hudi_core.request.requests import RollbackRequest
 from hudi_core.services.look import nothing_to_do
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.verb import OverwriteResult
-from hudi_core.services.rollback.planner import RollbackService, request_rollback
-from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.rollback.verb import RollbackService, request_rollback, rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, open_context

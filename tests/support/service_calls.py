@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean import job as clean_execute
@@ -44,7 +45,12 @@ def rollback_act(instant: str) -> Act:
 
 
 def failed_writes_act() -> Act:
-    return lambda context, owner: clean_failed_writes(context, owner, eager=True)
+    return lambda context, owner: clean_failed_writes(eager(context), owner)
+
+
+def eager(context: TableContext) -> TableContext:
+    """The table without other writers: all pending writes failed."""
+    return replace(context, options={**context.options, FAILED_WRITES_POLICY.name: "EAGER"})
 
 
 def restore_act(instant: str) -> Act:

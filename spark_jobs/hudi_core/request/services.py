@@ -48,7 +48,7 @@ SERVICES: Final[dict[str, ServiceEntry]] = {
         conditions=("commits", "age"),
     ),
     "indexing": ServiceEntry("hudi_core.services.indexing.planner:IndexingService"),
-    "rollback": ServiceEntry("hudi_core.services.rollback.planner:RollbackService", on_driver=True),
+    "rollback": ServiceEntry("hudi_core.services.rollback.verb:RollbackService", on_driver=True),
     "archive": ServiceEntry("hudi_core.services.archive.job:ArchiveService", on_driver=True),
 }
 _NAMES: Final = {"logcompaction": "log_compaction"}

@@ -16,8 +16,8 @@ from hudi_core.services.repair.pending_plan import (
     partitions_of,
     unblocked_by,
 )
+from hudi_core.services.rollback.execution import NOTHING, Removed
 from hudi_core.services.rollback.failed_attempt import find_leftovers, roll_back_attempt
-from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import current_claim, is_free
 from hudi_core.transaction.owner import Owner

@@ -33,9 +33,9 @@ from hudi_core.services.repair.pending_plan import (
     partitions_of,
     unblocked_by,
 )
+from hudi_core.services.rollback.execution import NOTHING, Removed
 from hudi_core.services.rollback.failed_attempt import find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.failed_writes import finish_restore
-from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline

@@ -31,9 +31,9 @@ from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.restore.candidates import RestoreCandidates
+from hudi_core.services.rollback.execution import Removed, RollbackExecution, encode_plan
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import fenced
-from hudi_core.services.rollback.units import Removed, RollbackExecution, encode_plan
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,

@@ -13,10 +13,10 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
 from hudi_core.services.restore.job import RestoreJob
+from hudi_core.services.rollback.execution import NOTHING, Removed
 from hudi_core.services.rollback.failed_writes import finish_restore, heartbeats_of, pending_rollbacks, restore_target
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo, sizes_of
 from hudi_core.services.rollback.job import run_rollback
-from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import read_restore_plan

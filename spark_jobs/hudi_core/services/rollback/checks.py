@@ -1,9 +1,7 @@
 """Whether an instant may be rolled back: Hudi's rules (BaseRollbackActionExecutor), and further ones that prevent the
-loss of rows.
+loss of rows. What the metadata table no longer allows is in metadata_table/write/rollback.py.
 
-That only writes can be rolled back, and no bare plan, is in planner.py; what the metadata table no longer allows in
-metadata_table/write/rollback.py. check_may_roll_back is pure: inputs in, error out; `guard` reads its inputs. Hudi
-checks the order of commits only where the failed-writes policy is EAGER. A completed commit is checked under every
+Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed commit is checked under every
 policy: later commits were written on top of its rows.
 """
 
@@ -29,6 +27,7 @@ from hudi_core.metadata_table.write.restore_reach import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.execution import is_planned
 from hudi_core.services.rollback.files_to_undo import Failed, failed_of
 from hudi_core.timeline.actions.fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
@@ -42,11 +41,10 @@ _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 @dataclass(frozen=True, slots=True)
 class RollbackInputs:
-    """What the rules go by, besides the timeline and the instant.
-
-    `clusterings`: the pending replacecommits of layout 1 that are clusterings. `heartbeat`: whether the instant has a
-    heartbeat file, which a writer with the LAZY policy left. `cleaned`: cleans that removed, or are going to remove,
-    what the file groups that the instant wrote or replaced held before.
+    """What the rules go by, besides the timeline and the instant. `clusterings`: the pending replacecommits of layout 1
+    that are clusterings. `heartbeat`: whether the instant has a heartbeat file, which a writer with the LAZY policy
+    left. `cleaned`: cleans that removed, or are going to remove, what the file groups that the instant wrote or
+    replaced held before.
     """
 
     eager: bool
@@ -79,19 +77,13 @@ def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInp
 def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     later = [instant for instant in timeline.commits() if _is_later(instant, target)]
     if later:
-        raise _refused(
-            target,
-            f"is followed by {later[-1].action} {later[-1].requested_time}",
-            "roll the later ones back first, or restore the table",
-        )
+        why = f"is followed by {later[-1].action} {later[-1].requested_time}"
+        raise _refused(target, why, "roll the later ones back first, or restore the table")
     _check_pending(timeline, target, inputs)
     plans = [item for item in timeline.pending().after(target.requested_time) if _is_service(item, inputs)]
     if plans:
-        raise _refused(
-            target,
-            f"is what {plans[-1].action} {plans[-1].requested_time} was planned on",
-            "unschedule that plan first, or run it",
-        )
+        why = f"is what {plans[-1].action} {plans[-1].requested_time} was planned on"
+        raise _refused(target, why, "unschedule that plan first, or run it")
     if inputs.cleaned:
         raise _refused(
             target,
@@ -147,8 +139,24 @@ def _refused(target: Instant, why: str, remedy: str) -> TimelineError:
     return TimelineError(f"{target.action} {target.requested_time} {why}", remedy=remedy)
 
 
+def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
+    """Raises, before anything is written, where `target` may not be rolled back; ConflictError for a live writer."""
+    if target.state is State.REQUESTED and is_planned(context, target):
+        raise TimelineError(
+            f"{target.action} {target.requested_time} is only planned: there is nothing to roll back",
+            path=context.active.path_of(target),
+            remedy=f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`",
+        )
+    publisher = context.metadata_publisher()
+    if publisher is not None:
+        publisher.check()
+    guard(context, timeline, target)
+    if not target.is_completed:
+        refuse_live_writer(context, target.requested_time, dry_run=dry_run)
+
+
 def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
-    """Raises when services.rollback.checks or the metadata table's own rule forbid a rollback of the instant."""
+    """Raises where these rules, or the metadata table's own, forbid a rollback of the instant."""
     try:
         check_may_roll_back(timeline, target, read_inputs(context, timeline, failed_of(context, target)))
     except HudiError as error:
@@ -192,8 +200,8 @@ def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> Ro
 
 
 def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
-    """See writer_heartbeats.refuse_live_writer. In a dry run nothing is written to read the storage's clock."""
-    now = time.time if dry_run else None
+    """Raises ConflictError where a writer of Hudi is at work on the instant."""
+    now = time.time if dry_run else None  # nothing is written then to read the storage's clock
     writer_heartbeats.refuse_live_writer(context.storage, target, HeartbeatConfig.of(context.options), now=now)
 
 
@@ -206,11 +214,9 @@ def cleans_since(
     kept: Collection[FileGroupId] = (),
     archived: Iterable[Instant] = (),
 ) -> tuple[str, ...]:
-    """The cleans after the instant that delete its replaced files, or the previous slice of a file it wrote; those of
-    the timeline, and of `archived`.
-
-    A slice of an instant in `going`, which is undone as well, is no loss. Of the file groups in `kept` those files are
-    kept that were replaced.
+    """The cleans, of the timeline and `archived`, after the instant that delete its replaced files, or the previous
+    slice of a file it wrote. A slice of an instant in `going`, which is undone as well, is no loss. Of the file groups
+    in `kept` those files are kept that were replaced.
     """
     if failed.metadata is None:
         return ()
@@ -242,8 +248,8 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
         done = record_map(raw, "partitionMetadata", path=path)
         deleted = {partition: texts(raw, "successDeleteFiles", path=path) for partition, raw in done.items()}
     else:
-        found = read_clean_plan(context.active, clean.requested_time)
-        deleted = _of_empty_plan(context, clean) if found is None else found[0].files
+        plan = read_clean_plan(context.active, clean.requested_time)
+        deleted = _of_empty_plan(context, clean) if plan is None else plan[0].files
     for partition, names in deleted.items():
         for name in names:
             parsed = parse_data_file(name.rpartition("/")[2])

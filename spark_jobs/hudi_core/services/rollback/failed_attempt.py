@@ -18,9 +18,9 @@ from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import BaseFileName
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.execution import encode_plan
 from hudi_core.services.rollback.files_to_undo import deletion_of
 from hudi_core.services.rollback.job import run_rollback
-from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
@@ -87,7 +87,9 @@ def roll_back_attempt(
     steps = list(map(deletion_of, left.files))
     if action == Action.LOG_COMPACTION and not context.config.features.rollback_deletes_logs:
         # A rollback of version 6 deletes no log file. That of an attempt is the attempt's alone, and no reader sees it.
-        _delete(context, left.files, claim)
+        for info in left.files:
+            claim.check()
+            context.storage.delete(info.path)
         steps = []
         if not left.in_metadata_table and left.pending_rollback is None:
             delete_markers(context.storage, instant)
@@ -105,19 +107,13 @@ def _is_untouched(context: TableContext, instant: str, action: str) -> bool:
     alone: every writer makes the instant inflight first, and a rollback makes it requested last.
     """
     timeline = context.active.load()
-    found = timeline.find(instant, action)
+    plan = timeline.find(instant, action)
     return (
-        found is not None
-        and found.state is State.REQUESTED
+        plan is not None
+        and plan.state is State.REQUESTED
         and pending_rollback_of(context.active, timeline, instant) is None
         and not context.storage.list_tree(marker_folder(instant))
     )
-
-
-def _delete(context: TableContext, files: Iterable[FileInfo], claim: Claim) -> None:
-    for info in files:
-        claim.check()
-        context.storage.delete(info.path)
 
 
 def _clean_up_behind(context: TableContext, instant: str, claim: Claim) -> None:

@@ -34,7 +34,8 @@ def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> dict[str, s
     pending = timeline.pending().of_actions(Action.ROLLBACK)
     if not pending.instants:
         return {}
-    restored = _restored(active, timeline)
+    restores = timeline.of_actions(Action.RESTORE)
+    restored = frozenset().union(*(restored_instants(active, restore) for restore in restores))
     targets = {item.requested_time: rollback_target(active, item.requested_time) for item in pending}
     return {time: target for time, target in targets.items() if target not in restored}
 
@@ -69,17 +70,15 @@ def finish_restore(target: str, restore: str, table: str = "TABLE") -> str:
     )
 
 
-def dead_rollbacks(
-    context: TableContext, timeline: Timeline, *, eager: bool = False, dry_run: bool = False
-) -> list[str]:
+def dead_rollbacks(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[str]:
     """Those of pending_rollbacks that no writer of Hudi may be at: what a run without a name may finish.
 
     One that this engine planned or claimed is among them: its claim names the owner. One of Hudi's is when its
     heartbeat expired (1.2 makes one where it has several writers), and without one when it did not change for
-    `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy, or `eager`, whatever its age.
+    `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy whatever its age.
     """
     pending = pending_rollbacks(context.active, timeline)
-    if eager or failed_writes_policy(context.options) is FailedWrites.EAGER:
+    if failed_writes_policy(context.options) is FailedWrites.EAGER:
         return [*pending]
     foreign = [time for time, target in pending.items() if target is None or not _is_ours(context, time)]
     if not foreign:
@@ -87,36 +86,30 @@ def dead_rollbacks(
     # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
     heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=60.0 * SILENT_MINUTES.read(context.options))
     changed = context.active.modified()
-    alive = {
-        time
-        for time in foreign
-        if may_be_alive(timeline.get(time, Action.ROLLBACK), context.active, changed, heartbeats)
-    }
-    return [time for time in pending if time not in alive]
+
+    def is_alive(time: str) -> bool:
+        return may_be_alive(timeline.get(time, Action.ROLLBACK), context.active, changed, heartbeats)
+
+    return [time for time in pending if time not in foreign or not is_alive(time)]
 
 
-def failed_writes(
-    context: TableContext, timeline: Timeline, *, eager: bool = False, dry_run: bool = False
-) -> list[Instant]:
+def failed_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[Instant]:
     """The pending writes that failed, newest first, as they are to be rolled back.
 
     By the policy of `hoodie.cleaner.policy.failed.writes`: LAZY, our default, takes those whose heartbeat expired, and
     those that never had one when nothing of them changed for long (transaction.writer_heartbeats.silent_seconds);
-    EAGER, or `eager`, takes all of them, for a table without writers. One that a writer of Hudi may be rolling back is
-    not among them (dead_rollbacks).
+    EAGER takes all of them, for a table without writers. One that a writer of Hudi may be rolling back is not among
+    them (dead_rollbacks).
     """
-    policy = FailedWrites.EAGER if eager else failed_writes_policy(context.options)
+    policy = failed_writes_policy(context.options)
     heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=silent_seconds(context.options))
     if policy is not FailedWrites.EAGER:
         warn_of_eager_writers(context.active, timeline, heartbeats)
-    dead = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
+    dead = dead_rollbacks(context, timeline, dry_run=dry_run)
     pending = pending_rollbacks(context.active, timeline)
     rolled_back = {target for time, target in pending.items() if time not in dead}
-    return [
-        found
-        for found in expired_writes(context.active, timeline, heartbeats, policy)
-        if found.requested_time not in rolled_back
-    ]
+    expired = expired_writes(context.active, timeline, heartbeats, policy)
+    return [instant for instant in expired if instant.requested_time not in rolled_back]
 
 
 def nothing_failed(context: TableContext, timeline: Timeline) -> str:
@@ -164,11 +157,3 @@ def _is_ours(context: TableContext, rollback: str) -> bool:
         return True
     path = context.active.path(rollback, Action.ROLLBACK, State.REQUESTED)
     return is_engine_plan(context.active.read_requested(rollback, Action.ROLLBACK), path=path)
-
-
-def _restored(active: ActiveTimeline, timeline: Timeline) -> frozenset[str]:
-    """The instants that restores on the timeline remove or removed."""
-    found: set[str] = set()
-    for restore in timeline.of_actions(Action.RESTORE):
-        found |= restored_instants(active, restore)
-    return frozenset(found)

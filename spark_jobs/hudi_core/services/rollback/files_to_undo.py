@@ -12,16 +12,19 @@ relies on the writer's workload profile.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
-from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS
+from hudi_core.errors import CorruptFileError, StorageNotFoundError, TimelineError
+from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block, log_blocks
 from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo, is_named_after_another
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
@@ -32,6 +35,8 @@ from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
 
+_READERS: Final = 16
+"""Log files that are looked into at a time."""
 _NO_COMMIT: Final = "null"
 """What a write stat of a new file group has for its previous commit (HoodieWriteStat.NULL_COMMIT)."""
 _PLANNED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
@@ -96,6 +101,23 @@ def plan_undo(
     return sorted(_by_listing(context, failed, timeline, restoring), key=_order)
 
 
+def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[FileUndo]:
+    """What a rollback of `target` has to undo. Raises TimelineError where log files would go that hold rows of another
+    completed instant (used_log_file).
+    """
+    use_markers = ROLLBACK_USING_MARKERS.read(context.options)
+    steps = plan_undo(context, failed_of(context, target), timeline, use_markers=use_markers)
+    used = used_log_file(context, timeline, target.requested_time, steps)
+    if used is not None:
+        raise TimelineError(
+            f"{target.action} {target.requested_time} cannot be undone: another completed write has rows in the log "
+            f"file {used}, which would go with it",
+            path=context.active.path_of(target),
+            remedy="restore the table to a commit before both: `hudictl restore TABLE --dry-run` lists them",
+        )
+    return steps
+
+
 def deletion_of(info: FileInfo) -> FileUndo:
     """The step that deletes a file which was found by listing."""
     return FileUndo(info.path.rpartition("/")[0], delete=(info.name,))
@@ -107,10 +129,7 @@ def _order(step: FileUndo) -> tuple[str, str, tuple[str, ...]]:
 
 def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]) -> Iterator[FileUndo]:
     partitions = sorted({marker.partition for marker in markers if marker.kind == MarkerType.APPEND.value})
-    listed = {
-        partition: {info.name: info for info in files}
-        for partition, files in list_partitions(context.storage, partitions)
-    }
+    listed = {path: {info.name: info for info in files} for path, files in list_partitions(context.storage, partitions)}
     appended: dict[tuple[str, str, str], dict[str, int]] = {}
     shared_logs = not context.config.features.rollback_deletes_logs
     for marker in markers:
@@ -131,9 +150,8 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
             if info is not None:
                 # A writer that dies as it creates a log file leaves no byte. Hudi runs no such plan: it passes the
                 # plan's size to its metadata table, where it must be positive (MarkerBasedRollbackStrategy stubs 1).
-                appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})[marker.file_name] = max(
-                    info.size, 1
-                )
+                sizes = appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {})
+                sizes[marker.file_name] = max(info.size, 1)
         else:
             # Before HUDI-1517 the marker of an append was named after the slice's base file.
             here = listed.get(marker.partition, {}).values()
@@ -233,3 +251,34 @@ def sizes_of(context: TableContext, steps: Iterable[FileUndo]) -> Mapping[str, i
     deleted = {(step.partition, name) for step in steps for name in step.delete}
     listed = list_partitions(context.storage, {partition for partition, _ in deleted})
     return {info.path: info.size for partition, files in listed for info in files if (partition, info.name) in deleted}
+
+
+def used_log_file(
+    context: TableContext, timeline: Timeline, instant: str, steps: Iterable[FileUndo], undone: Collection[str] = ()
+) -> str | None:
+    """The path of a log file that `steps`, which undo `instant`, delete although it holds rows of another completed
+    instant that is none of `undone`; None where there is none.
+
+    In layout 1 a log file has the base instant of its slice, to which other writers append: those that began when the
+    slice was there, and those that were requested before its compaction and still at work then. Real Hudi plans to
+    delete the logs of a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).
+    """
+    if context.active.layout != 1:
+        return None
+    logs = {join(step.partition, name) for step in steps for name in step.delete if name.startswith(".")}
+    there = [
+        DataFile(partition, info.name, info.size)
+        for partition, files in list_partitions(context.storage, {path.rpartition("/")[0] for path in logs})
+        for info in files
+        if info.path in logs
+    ]
+    committed = CommittedInstants.of(timeline)
+
+    def is_other(time_of: str) -> bool:
+        return time_of != instant and time_of not in undone and committed(time_of)
+
+    def is_used(file: DataFile) -> bool:
+        return has_counting_block(context.storage, file, is_other)
+
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="planned") as pool:
+        return next((file.path for file, found in zip(there, pool.map(is_used, there), strict=True) if found), None)

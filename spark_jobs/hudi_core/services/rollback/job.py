@@ -16,10 +16,9 @@ from hudi_core.request.results import REMOVED, InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
 from hudi_core.services.rollback.checks import guard
+from hudi_core.services.rollback.execution import Removed, RollbackExecution, changes_of, is_planned, keeps_plan
 from hudi_core.services.rollback.failed_writes import finish_restore, restore_target
-from hudi_core.services.rollback.units import Removed, RollbackExecution, changes_of, is_planned
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
-from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
@@ -76,7 +75,12 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         TimelineError while a restore is pending, FormatError for a plan whose instant is archived: its files hold rows,
         and its commit is no more on the timeline to be rolled back.
         """
-        _refuse_during_restore(self.active, timeline)
+        pending = timeline.pending().of_actions(Action.RESTORE).last()
+        if pending is not None:  # it finishes its own rollbacks, and needs the others to be completed before it starts
+            raise TimelineError(
+                f"restore {pending.requested_time} is not finished",
+                remedy=f"finish it: {finish_restore(restore_target(self.active, pending), pending.requested_time)}",
+            )
         if not self.find(timeline).is_completed:
             self.is_dropped = rollback_target(self.active, self.instant) is None
             if self.is_dropped:
@@ -99,17 +103,17 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         if self._is_fenced or self.is_dropped:
             return
         target = self._execution.target(self.active.load())
-        found = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
-        if found is None:
+        claim = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
+        if claim is None:
             return
         # One that is only requested is dropped by RollbackExecution.begin: Hudi would undo what it names.
-        if found.completed is not None and self.find(self.active.load()).state is not State.REQUESTED:
+        if claim.completed is not None and self.find(self.active.load()).state is not State.REQUESTED:
             raise ConflictError(
                 f"an earlier run had decided to complete {self._execution.plan.action} {self.failed}, and so it is "
                 "completed now",
                 remedy="look at the timeline again",
             )
-        self._target_claim = found.held
+        self._target_claim = claim.held
 
     def begin(self, plan: RollbackExecution | None, held: Claim) -> None:
         """Raises TimelineError when a completed instant may not go any more."""
@@ -120,19 +124,16 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         """Undoes the files. A rollback is requests to the storage and no work on rows, so the engine has none of it."""
         held.check()
         if plan is None:
-            self._take_off(held)
+            with self.context.lock(self.owner) as lock:
+                held.check()
+                lock.check()
+                self.active.drop(self.instant, Action.ROLLBACK)
             return None
         self._check_target()
         undone = plan.undo_files(self._extra)
         metadata = plan.metadata(undone)
         publish = partial(self._publish, held.epoch, changes_of(undone))
         return Completion(encode_rollback_metadata(metadata), metadata, publish)
-
-    def _take_off(self, held: Claim) -> None:
-        with self.context.lock(self.owner) as lock:
-            held.check()
-            lock.check()
-            self.active.drop(self.instant, Action.ROLLBACK)
 
     def _check_target(self) -> None:
         if self._target_claim is not None:
@@ -231,9 +232,9 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
 
     def _recorded(self) -> RollbackMetadata:
         """What the completed file says; that nothing was deleted where a crash emptied or cut it."""
-        found = self.find(self.active.load())
+        done = self.find(self.active.load())
         try:
-            return decode_rollback_metadata(self.active.read_details(found), path=self.active.path_of(found))
+            return decode_rollback_metadata(self.active.read_details(done), path=self.active.path_of(done))
         except CorruptFileError as error:
             log.warning("what rollback %s did cannot be read: %s", self.instant, error)
             return RollbackMetadata(self.instant, 0, self.failed, self._execution.plan.action)
@@ -253,16 +254,6 @@ def run_rollback(
     return job
 
 
-def _refuse_during_restore(active: ActiveTimeline, timeline: Timeline) -> None:
-    """A restore finishes its own rollbacks, and requires the others to be completed before it starts."""
-    pending = timeline.pending().of_actions(Action.RESTORE).last()
-    if pending is not None:
-        raise TimelineError(
-            f"restore {pending.requested_time} is not finished",
-            remedy=f"finish it: {finish_restore(restore_target(active, pending), pending.requested_time)}",
-        )
-
-
 @contextmanager
 def fenced(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Iterator[Claimed | None]:
     """Holds the claim on an instant to be rolled back, where this engine claimed it or may be running it.
@@ -274,17 +265,5 @@ def fenced(context: TableContext, instant: str, target: Instant | None, owner: O
     if not is_claimed and (target is None or not is_planned(context, target)):
         yield None
         return
-    with claimed(context, instant, owner) as found:
-        yield found
-
-
-def keeps_plan(context: TableContext, target: Instant) -> bool:
-    """Whether a rollback leaves the instant requested: a compaction or clustering that is inflight.
-
-    A log compaction only where its files go as a whole. Where a command block cancels its blocks, that would hide from
-    some readers what another attempt writes under the same instant, so it goes with its plan
-    (HoodieTable.rollbackInflightLogCompaction).
-    """
-    if target.state is not State.INFLIGHT or not is_planned(context, target):
-        return False
-    return target.pending_action != Action.LOG_COMPACTION or context.config.features.rollback_deletes_logs
+    with claimed(context, instant, owner) as claim:
+        yield claim

@@ -1,4 +1,4 @@
-"""`rollback`: one instant goes, or the next one that has to."""
+"""`rollback`: one instant goes, or the next one that has to; as a verb and as a service."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import claimed
-from hudi_core.services.rollback.checks import refuse_live_writer
+from hudi_core.services.lifecycle import Run, claimed
+from hudi_core.services.rollback.checks import check_rollback, refuse_live_writer
+from hudi_core.services.rollback.execution import (
+    NOTHING,
+    Removed,
+    RollbackExecution,
+    encode_plan,
+    is_planned,
+    keeps_plan,
+)
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_own_writes, dead_rollbacks, failed_writes, nothing_failed
-from hudi_core.services.rollback.files_to_undo import sizes_of
-from hudi_core.services.rollback.job import keeps_plan, run_rollback
-from hudi_core.services.rollback.planner import (
-    check_rollback,
-    completed_now,
-    decided,
-    plan_rollback,
-    request_rollback,
-    write_at,
-)
-from hudi_core.services.rollback.units import NOTHING, Removed, RollbackExecution, is_planned
+from hudi_core.services.rollback.files_to_undo import plan_rollback, sizes_of
+from hudi_core.services.rollback.job import RollbackJob, run_rollback
+from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.timeline.actions.content import decode_any
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import is_decided
+from hudi_core.transaction.claim_file import current_claim, has_let_go, is_decided
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
 
@@ -34,9 +35,7 @@ from hudi_core.transaction.owner import Owner
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
     """`instant` is the rollback's own, None in a dry run and where only the timeline changed; `target` what it rolled
-    back.
-
-    `reason` says why nothing was undone; `target` is None then, but in a dry run where a run would complete it.
+    back. `reason` says why nothing was undone; `target` is None then, but in a dry run where a run would complete it.
     """
 
     instant: str | None
@@ -55,25 +54,18 @@ class RollbackResult:
 
 
 def clean_failed_writes(
-    context: TableContext, owner: Owner, *, eager: bool = False, only_ours: bool = False, dry_run: bool = False
+    context: TableContext, owner: Owner, *, only_ours: bool = False, dry_run: bool = False
 ) -> list[RollbackResult]:
-    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first; results in that
-    order.
+    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first (failed_writes.py);
+    results in that order.
 
-    A write failed when its heartbeat expired, or by the table's policy (`hoodie.cleaner.policy.failed.writes`). `eager`
-    takes all pending writes for failed: correct only without other writers; `only_ours` takes those of this engine
-    alone. One that completes meanwhile is kept; its result has a reason. With `dry_run` nothing is written. Errors as
-    services.rollback.verb.rollback; rollbacks completed before an error remain.
+    `only_ours` takes the writes of this engine alone. One that completes meanwhile is kept; its result has a reason.
+    With `dry_run` nothing is written. Errors as of `rollback`; rollbacks completed before an error remain.
     """
-    timeline = context.active.load()
-    pending = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
+    pending = dead_rollbacks(context, context.active.load(), dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
     done = {result.target for result in results}
-    timeline = context.active.load()
-    if only_ours:
-        failed = dead_own_writes(context, timeline, dry_run=dry_run)
-    else:
-        failed = failed_writes(context, timeline, eager=eager, dry_run=dry_run)
+    failed = (dead_own_writes if only_ours else failed_writes)(context, context.active.load(), dry_run=dry_run)
     times = [instant.requested_time for instant in failed if instant.requested_time not in done]
     return results + [rollback(context, time, owner, dry_run=dry_run, unless_completed=True) for time in times]
 
@@ -84,13 +76,13 @@ def rollback(
     """Rolls `instant` back: a write that failed, an attempt at a compaction or clustering, or the newest completed
     commit.
 
-    None: a pending rollback is finished, else the newest write that failed goes (services.rollback.failed_writes). A
-    pending rollback of `instant` is finished under its own instant; so is `instant` when it is one itself. A completed
-    rollback is only cleaned up. With `dry_run` nothing is written. With `unless_completed` a write that has completed
-    stays, unless its rollback is inflight: the caller presumed it failed.
+    None: a pending rollback is finished, else the newest write that failed goes (failed_writes.py). A pending rollback
+    of `instant` is finished under its own instant; so is `instant` when it is one itself. A completed rollback is only
+    cleaned up. With `dry_run` nothing is written. With `unless_completed` a write that has completed stays, unless its
+    rollback is inflight: the caller presumed it failed.
 
-    Raises ConfigError for an instant that the timeline does not hold, TimelineError (services.rollback.checks) when it
-    may not be rolled back, ConflictError while it is at work or being rolled back elsewhere.
+    Raises ConfigError for an instant that the timeline does not hold, TimelineError (checks.py) when it may not be
+    rolled back, ConflictError while it is at work or being rolled back elsewhere.
     """
     timeline = context.active.load()
     if instant is not None:
@@ -113,7 +105,7 @@ def _roll_back(
     pending = pending_rollback_of(context.active, timeline, instant)
     if pending is not None:
         return _finish(context, pending, owner, dry_run)
-    target = write_at(context, timeline, instant)
+    target = _write_at(context, timeline, instant)
     if target is None:
         done = _completed_rollback_of(context, timeline, instant)
         if done is None:
@@ -134,7 +126,7 @@ def _roll_back(
     if keeps_plan(context, target):
         check_rollback(context, timeline, target)
         return _back_to_requested(context, target, owner)
-    if not target.is_completed and completed_now(context, instant, owner):
+    if not target.is_completed and _completed_now(context, instant, owner):
         if unless_completed:
             return _kept(target)
         raise ConflictError(
@@ -149,7 +141,7 @@ def _would_roll_back(context: TableContext, timeline: Timeline, target: Instant)
     instant = target.requested_time
     if not target.is_completed and is_decided(context.storage, instant):
         refuse_live_writer(context, instant, dry_run=True)
-        return RollbackResult(None, instant, reason=decided(target))
+        return RollbackResult(None, instant, reason=_decided(target))
     check_rollback(context, timeline, target, dry_run=True)
     files = sizes_of(context, plan_rollback(context, timeline, target))
     return RollbackResult(None, instant, Removed(files, () if keeps_plan(context, target) else (instant,)))
@@ -183,13 +175,14 @@ def _dropped(rollback: str) -> RollbackResult:
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
     """What an attempt left goes, under our claim; the claim stays, so that later epochs count on."""
-    with claimed(context, target.requested_time, owner) as found:
+    instant, action = target.requested_time, target.pending_action
+    with claimed(context, instant, owner) as claim:
         if target.state is State.INFLIGHT:
-            check_inflight(context.active.load(), target.requested_time, target.pending_action)
+            check_inflight(context.active.load(), instant, action)
         partitions = {group.partition for group in planned_file_groups(context.active, target) or ()}
-        done, removed = roll_back_attempt(context, target.requested_time, target.pending_action, partitions, found.held)
-        context.active.revert_to_requested(target.requested_time, target.pending_action)
-    return RollbackResult(done, target.requested_time, Removed(removed))
+        done, removed = roll_back_attempt(context, instant, action, partitions, claim.held)
+        context.active.revert_to_requested(instant, action)
+    return RollbackResult(done, instant, Removed(removed))
 
 
 def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:
@@ -203,3 +196,103 @@ def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: s
         if undone == instant:
             return done.requested_time
     return None
+
+
+def _write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | None:
+    """The write requested at `time`. Raises ConfigError when only other actions are there."""
+    at_time = [item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT]
+    write = next((item for item in at_time if item.action in WRITE_ACTIONS), None)
+    if write is None and at_time:
+        raise ConfigError(
+            f"{at_time[0].action} {time} cannot be rolled back",
+            path=context.active.folder,
+            remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it "
+            "completes",
+        )
+    return write
+
+
+def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
+    """The requested time of the rollback of `target`: a pending one, else one that is planned and requested now.
+
+    Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit
+    says so in its plan, and is inflight at once: one that is only requested and does not say so was planned for a write
+    that had not completed, and must not undo it when it has (RollbackExecution.begin).
+    """
+    with context.lock(owner) as lock:
+        timeline = context.active.load()
+        pending = pending_rollback_of(context.active, timeline, target.requested_time)
+        if pending is not None:
+            return pending
+        current = timeline.find(target.requested_time, target.action)
+        if current != target:
+            now = "gone" if current is None else current.state.value
+            raise ConflictError(
+                f"{target.action} {target.requested_time} is {now} since it was looked at",
+                remedy="look at the timeline again",
+            )
+        check_rollback(context, timeline, target)
+        steps = plan_rollback(context, timeline, target)
+        rollback = context.new_instant(timeline)
+        lock.check()
+        context.active.create_requested(rollback, Action.ROLLBACK, encode_plan(context, target, steps))
+        if target.is_completed:
+            context.active.to_inflight(rollback, Action.ROLLBACK)
+        return rollback
+
+
+def _completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
+    """Whether a run of ours that died had decided to complete the pending instant, which is carried out here. Raises
+    ConflictError while one is at work on it: a rollback that is requested stops it.
+    """
+    storage = context.storage
+    if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
+        return False
+    with claimed(context.reloaded(), instant, owner) as claim:
+        return claim.completed is not None
+
+
+def _decided(target: Instant) -> str:
+    """Why a dry run rolls `target` back no more."""
+    return (
+        f"an earlier run had decided to complete {target.action} {target.requested_time}: a run completes it, and its "
+        "rows stay"
+    )
+
+
+class RollbackService(InstantService):
+    """Plans the rollback of the newest failed write, and runs pending rollbacks without a live writer of Hudi."""
+
+    name = "rollback"
+    action = Action.ROLLBACK
+
+    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
+        # Nothing is written, so ages are measured by this process's clock.
+        return dead_rollbacks(context, timeline, dry_run=True)
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
+        """One rollback at a time: the next failed write is planned when this one is done. One that had decided to
+        complete is completed: a rollback of it would take its rows away where a writer of Hudi runs it.
+        """
+        timeline = context.active.load()
+        pending = dead_rollbacks(context, timeline, dry_run=dry_run)
+        if pending:
+            return Scheduled(None, None, f"rollback {pending[0]} is pending: run it first")
+        failed = failed_writes(context, timeline, dry_run=dry_run)
+        if not failed:
+            return Scheduled(None, None, nothing_failed(context, timeline))
+        if dry_run:
+            target = next((item for item in failed if not is_decided(context.storage, item.requested_time)), None)
+            if target is None:
+                return Scheduled(None, None, _decided(failed[0]))
+            check_rollback(context, timeline, target, dry_run=True)
+            plan = encode_plan(context, target, plan_rollback(context, timeline, target))
+            return Scheduled(None, decode_any(plan, path=context.active.path_of(target)))
+        target = next((item for item in failed if not _completed_now(context, item.requested_time, owner)), None)
+        if target is None:
+            return Scheduled(None, None, nothing_failed(context, context.active.load()))
+        rollback = request_rollback(context, target, owner)
+        return Scheduled(rollback, context.active.read_any(rollback, Action.ROLLBACK, State.REQUESTED))
+
+    def job(self, run: Run) -> RollbackJob:
+        return RollbackJob(run)

@@ -8,7 +8,7 @@ from typing import Any
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
-from hudi_core.services.rollback.units import NOTHING
+from hudi_core.services.rollback.execution import NOTHING
 from hudi_core.services.savepoint.job import SavepointJob
 from hudi_core.timeline.actions.restore import SavepointMetadata, decode_savepoint
 from hudi_core.timeline.instant import Action, Instant

@@ -13,7 +13,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.repair.takeover import takeover
-from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan

@@ -4,7 +4,7 @@ import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.repair.unschedule import unschedule
-from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import an_owner, leftovers, open_context

@@ -14,7 +14,7 @@ from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_attempt import Leftovers, find_leftovers, roll_back_attempt
-from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline

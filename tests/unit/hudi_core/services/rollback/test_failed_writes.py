@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.services.rollback.planner import RollbackService, request_rollback
-from hudi_core.services.rollback.verb import clean_failed_writes, rollback
+from hudi_core.services.rollback.verb import RollbackService, clean_failed_writes, request_rollback, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.content import decode_datum, encode_datum
 from hudi_core.timeline.actions.rollback import is_engine_plan
@@ -19,6 +18,7 @@ from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, leftovers, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage, Operation
 from tests.support.golden_data import GoldenCase
+from tests.support.service_calls import eager
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -55,10 +55,8 @@ class Others:
         file.write_bytes(b"")
         self.aged(file, age)
 
-    def cleaned(self, options: dict[str, str] | None = None, *, eager: bool = False) -> list[str | None]:
-        return [
-            result.instant for result in clean_failed_writes(open_context(self.table, options), an_owner(), eager=eager)
-        ]
+    def cleaned(self, options: dict[str, str] | None = None) -> list[str | None]:
+        return [result.instant for result in clean_failed_writes(open_context(self.table, options), an_owner())]
 
     def assert_left_alone(self, options: dict[str, str] | None = None) -> None:
         context, service = open_context(self.table, options), RollbackService()
@@ -95,11 +93,10 @@ def test_that_lazy_is_set_by_name_says_nothing_of_rollbacks(golden: Golden) -> N
     assert others.cleaned({POLICY: "LAZY", "airflow_hudi.failed_writes.silent_minutes": "4"}) == [others.rollback]
 
 
-def test_without_other_writers_it_is_finished_at_once(golden: Golden) -> None:
-    others = Others(golden("6", "failed_inflight_mor"))
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_without_other_writers_it_is_finished_at_once(golden: Golden, version: str) -> None:
+    others = Others(golden(version, "failed_inflight_mor"))
     assert others.cleaned({POLICY: "EAGER"}) == [others.rollback]
-    others = Others(golden("8", "failed_inflight_mor"))
-    assert others.cleaned(eager=True) == [others.rollback]
 
 
 @pytest.mark.parametrize("by", ["rollback", "failed"])
@@ -150,7 +147,7 @@ def test_a_failed_write_that_completes_before_its_turn_is_kept(golden: Golden, v
         return False
 
     storage = FaultStorage(LocalStorage(table), FaultPlan(when=completes))
-    (result,) = clean_failed_writes(open_context(table, storage=storage), an_owner(), eager=True)
+    (result,) = clean_failed_writes(eager(open_context(table, storage=storage)), an_owner())
     assert result.target is None
     assert "has completed" in (result.reason or "")
     assert read_rows(table).equals(rows)

@@ -12,8 +12,7 @@ from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
-from hudi_core.services.rollback.planner import request_rollback
-from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.rollback.verb import request_rollback, rollback
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, assert_rows, data_files, listed, open_context, pending_write

@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
-from hudi_core.services.rollback import planner
 from hudi_core.services.rollback import verb as run
 from hudi_core.services.rollback.job import RollbackJob
-from hudi_core.services.rollback.planner import RollbackService
-from hudi_core.services.rollback.verb import clean_failed_writes, rollback
+from hudi_core.services.rollback.verb import RollbackService, clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import claim
@@ -38,6 +36,7 @@ from tests.support.changed_tables import (
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.service_calls import eager
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -123,10 +122,9 @@ def test_a_young_write_without_a_heartbeat_may_be_an_eager_writers(golden: Golde
     context = open_context(table)
     assert clean_failed_writes(context, an_owner()) == []
     assert "EAGER" in (rollback(context, None, an_owner()).reason or "")
-    assert [result.target for result in clean_failed_writes(context, an_owner(), eager=True, dry_run=True)] == [failed]
-    eager = open_context(table, {"hoodie.cleaner.policy.failed.writes": "EAGER"})
-    assert [result.target for result in clean_failed_writes(eager, an_owner())] == [failed]
-    assert clean_failed_writes(eager, an_owner()) == []
+    assert [result.target for result in clean_failed_writes(eager(context), an_owner(), dry_run=True)] == [failed]
+    assert [result.target for result in clean_failed_writes(eager(context), an_owner())] == [failed]
+    assert clean_failed_writes(eager(context), an_owner()) == []
 
 
 def completes_the_rollback(operation: Operation) -> bool:
@@ -150,8 +148,7 @@ def test_hudi_3556_a_rollback_that_died_is_finished_under_its_own_instant(
     (metadata_timeline,) = new_instants(case.table, known)
     with monkeypatch.context() as without_guard:
         copy = Path(shutil.copytree(case.table, tmp_path / "without guard"))
-        for module in (run, planner):
-            without_guard.setattr(module, "pending_rollback_of", lambda active, timeline, instant: None)
+        without_guard.setattr(run, "pending_rollback_of", lambda active, timeline, instant: None)
         with pytest.raises(
             ConfigError, match="holds no instant"
         ):  # it went before the rollback completed, which no run finishes any more
@@ -313,6 +310,6 @@ def test_of_many_at_once_one_rolls_back(golden: Golden, version: str) -> None:
 
 def test_with_nothing_pending_an_eager_policy_is_not_advised_again(golden: Golden) -> None:
     table = golden("8", "cow_basic").table
-    eager = rollback(open_context(table, {"hoodie.cleaner.policy.failed.writes": "EAGER"}), None, an_owner())
-    assert eager.reason == "no rollback is pending, and no write is pending"
+    none_pending = rollback(open_context(table, {"hoodie.cleaner.policy.failed.writes": "EAGER"}), None, an_owner())
+    assert none_pending.reason == "no rollback is pending, and no write is pending"
     assert "EAGER" in str(rollback(open_context(table), None, an_owner()).reason)

@@ -12,8 +12,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.request.results import REMOVED
-from hudi_core.services.rollback.planner import RollbackService
-from hudi_core.services.rollback.verb import clean_failed_writes, rollback
+from hudi_core.services.rollback.verb import RollbackService, clean_failed_writes, rollback
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim_file import current_claim
@@ -23,6 +22,7 @@ from tests.support.golden_compactions import compact
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
+from tests.support.service_calls import eager
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -89,7 +89,7 @@ def test_a_failed_write_beside_it_is_rolled_back(golden: Golden, version: str) -
     case = golden(version, "failed_inflight_mor")
     (failed,) = open_context(case.table).active.load().pending().requested_times
     leave(case.table, "inflight")
-    results = clean_failed_writes(open_context(case.table), an_owner(), eager=True)
+    results = clean_failed_writes(eager(open_context(case.table)), an_owner())
     assert [result.target for result in results] == [None, failed]
     assert "cannot be read" in str(results[0].reason)
     assert leftovers(case.table, failed, LATE) == []

@@ -14,8 +14,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.services.compaction.planner import CompactionService
-from hudi_core.services.rollback.planner import request_rollback
-from hudi_core.services.rollback.verb import RollbackResult, rollback
+from hudi_core.services.rollback.verb import RollbackResult, request_rollback, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans

@@ -13,8 +13,7 @@ from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
-from hudi_core.services.rollback.planner import request_rollback
-from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.rollback.verb import request_rollback, rollback
 from hudi_core.storage.local import LocalStorage
 from tests.support.changed_tables import an_owner, data_files, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

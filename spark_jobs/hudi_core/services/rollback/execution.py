@@ -1,18 +1,16 @@
-"""Carries out a rollback's plan up to its completion: what a rollback and a restore have in common."""
+"""The plan of a rollback, carried out up to its completion: what a rollback and a restore have in common."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, FormatError, StorageExistsError
-from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block
 from hudi_core.filegroup.write.rollback_files import (
     FileRollback,
     FileUndo,
@@ -23,7 +21,7 @@ from hudi_core.filegroup.write.rollback_files import (
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.files_to_undo import sizes_of
+from hudi_core.services.rollback.files_to_undo import sizes_of, used_log_file
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.rollback import (
     RollbackMetadata,
@@ -38,13 +36,8 @@ from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.reconcile import list_partitions
-from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
-
-_READERS: Final = 16
-"""Log files that are looked into at a time."""
 
 Guard = Callable[[Timeline, Instant], None]
 """Raises when the instant, completed on the timeline that was read under the lock, may not be rolled back."""
@@ -105,8 +98,7 @@ class RollbackExecution:
             )
 
     def begin(self, guard: Guard, *, restores: bool = False, keeps_plan: bool = False) -> None:
-        """Makes the rollback inflight and the completed instant pending, so that nothing reads or builds on it from
-        here on.
+        """Makes the rollback inflight and the completed instant pending: nothing reads or builds on it from here on.
 
         A rollback that is only requested was planned for a pending write, unless a restore planned it (`restores`) or
         its plan says that the write was completed (is_of_completed). When a pending one has completed since, its writer
@@ -150,9 +142,8 @@ class RollbackExecution:
             for state in (State.REQUESTED, State.INFLIGHT):
                 path = self._active.path(time_of, written_as, state)
                 if state is State.REQUESTED and written_as == target.pending_action:
-                    self._storage.write(
-                        path, b""
-                    )  # a clustering of layout 1, which only its plan distinguishes from an overwrite
+                    # A clustering of layout 1, which only its plan distinguishes from an overwrite.
+                    self._storage.write(path, b"")
                     continue
                 with suppress(StorageExistsError):
                     self._storage.create_exclusive(path, b"")
@@ -174,17 +165,15 @@ class RollbackExecution:
         )
 
     def planned(self) -> Mapping[str, int]:
-        """The files that the plan deletes and that are there now, by path, with their sizes in bytes."""
+        """As sizes_of."""
         return sizes_of(self._context, self._steps)
 
     def undo_files(self, extra: Sequence[FileUndo] = ()) -> list[Undone]:
         """Undoes what the plan names and `extra`."""
         steps = [*self._steps, *extra]
-        self.removed = sizes_of(self._context, steps)
-        log.info(
-            "rollback %s of %s %s: %d files", self.rollback, self.plan.action, self.plan.instant, len(self.removed)
-        )
-        return FileRollback(self._storage, self.plan.instant, self.rollback).run(steps)
+        self.removed, plan = sizes_of(self._context, steps), self.plan
+        log.info("rollback %s of %s %s: %d files", self.rollback, plan.action, plan.instant, len(self.removed))
+        return FileRollback(self._storage, plan.instant, self.rollback).run(steps)
 
     def metadata(self, undone: Iterable[Undone]) -> RollbackMetadata:
         """What was done, as the completed file records it."""
@@ -199,40 +188,20 @@ class RollbackExecution:
 
 def is_planned(context: TableContext, instant: Instant) -> bool:
     """Whether the instant has a plan that outlives an attempt at it: a compaction, a log compaction, a clustering."""
-    return instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or is_clustering(
-        context.active, instant
-    )
+    is_compaction = instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION)
+    return is_compaction or is_clustering(context.active, instant)
 
 
-def used_log_file(
-    context: TableContext, timeline: Timeline, instant: str, steps: Iterable[FileUndo], undone: Collection[str] = ()
-) -> str | None:
-    """The path of a log file that `steps`, which undo `instant`, delete although it holds rows of another completed
-    instant that is none of `undone`; None where there is none.
+def keeps_plan(context: TableContext, target: Instant) -> bool:
+    """Whether a rollback leaves the instant requested: a compaction or clustering that is inflight.
 
-    In layout 1 a log file has the base instant of its slice, to which other writers append: those that began when the
-    slice was there, and those that were requested before its compaction and still at work then. Real Hudi plans to
-    delete the logs of a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).
+    A log compaction only where its files go as a whole. Where a command block cancels its blocks, that would hide from
+    some readers what another attempt writes under the same instant, so it goes with its plan
+    (HoodieTable.rollbackInflightLogCompaction).
     """
-    if context.active.layout != 1:
-        return None
-    logs = {join(step.partition, name) for step in steps for name in step.delete if name.startswith(".")}
-    there = [
-        DataFile(partition, info.name, info.size)
-        for partition, files in list_partitions(context.storage, {path.rpartition("/")[0] for path in logs})
-        for info in files
-        if info.path in logs
-    ]
-    committed = CommittedInstants.of(timeline)
-
-    def is_other(time_of: str) -> bool:
-        return time_of != instant and time_of not in undone and committed(time_of)
-
-    def is_used(file: DataFile) -> bool:
-        return has_counting_block(context.storage, file, is_other)
-
-    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="planned") as pool:
-        return next((file.path for file, found in zip(there, pool.map(is_used, there), strict=True) if found), None)
+    if target.state is not State.INFLIGHT or not is_planned(context, target):
+        return False
+    return target.pending_action != Action.LOG_COMPACTION or context.config.features.rollback_deletes_logs
 
 
 def changes_of(undone: Sequence[Undone]) -> FileChanges:

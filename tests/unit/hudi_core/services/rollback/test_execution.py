@@ -12,10 +12,9 @@ from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import ConflictError, FormatError, TimelineError
 from hudi_core.filegroup.write.rollback_files import Undone
 from hudi_core.model.names import parse_base_file
+from hudi_core.services.rollback.execution import changes_of
 from hudi_core.services.rollback.job import run_rollback
-from hudi_core.services.rollback.planner import RollbackService, request_rollback
-from hudi_core.services.rollback.units import changes_of
-from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.rollback.verb import RollbackService, request_rollback, rollback
 from hudi_core.timeline.actions.rollback import RollbackRequest, decode_rollback_plan, encode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ConfigError, TimelineError
-from hudi_core.services.rollback.planner import RollbackService
-from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.rollback.verb import RollbackService, rollback
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import (
