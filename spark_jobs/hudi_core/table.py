@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from hudi_core.services.metadata.perf import Timings
     from hudi_core.services.metadata.validate.check import ValidationReport
     from hudi_core.services.policy.decisions import Decisions
+    from hudi_core.services.restore.savepoint import Savepoint
     from hudi_core.services.runner import Progress
-    from hudi_core.services.savepoint.verb import Savepoint
     from hudi_core.timeline.instant import Instant
     from hudi_core.view.file_group import FileSlice
     from hudi_core.view.file_system_view import FileSystemView
@@ -206,7 +206,7 @@ class HudiTable:
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""
-        from hudi_core.services.savepoint.verb import savepoint_list
+        from hudi_core.services.restore.savepoint import savepoint_list
 
         return savepoint_list(self._context)
 

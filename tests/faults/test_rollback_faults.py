@@ -20,9 +20,9 @@ from hudi_core.errors import StorageError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

@@ -21,9 +21,9 @@ from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.request.requests import RunRequest
+from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
 from hudi_core.services.verbs import perform
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete, savepoint_list
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete, savepoint_list
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import (
     an_owner,
@@ -97,9 +98,8 @@ def test_our_savepoint_is_real_hudis(golden: Golden, version: str, name: str) ->
     assert savepoint_delete(context, saved, an_owner()).deleted
     assert savepoint_list(context) == []
     assert [item for item in names if "savepoint" not in item] == file_names(case.table, known)
-    made = savepoint_create(
-        context, saved, an_owner(), comment=str(theirs["comments"]), user=str(theirs["savepointedBy"])
-    )
+    owner = replace(an_owner(), text=str(theirs["savepointedBy"]))
+    made = savepoint_create(context, saved, owner, comment=str(theirs["comments"]))
     assert (made.instant, made.comment, made.by, made.existed) == (listing.instant, listing.comment, listing.by, False)
     (ours,) = decoded(case.table, Action.SAVEPOINT)
     if version.startswith("6") and name == "savepoint_mor":

@@ -15,7 +15,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.planner import CompactionService
-from hudi_core.services.savepoint.verb import savepoint_create
+from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import forget_claims

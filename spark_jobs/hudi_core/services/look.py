@@ -33,10 +33,10 @@ from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.overwrite.verb import nothing_to_overwrite
 from hudi_core.services.repair.takeover import nothing_to_free
 from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.restore.savepoint import existing_savepoint, savepoint_to_delete
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Work, completed_before, find_work, plan_due
-from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
 from hudi_core.services.service import ImmediateService, InstantService, service_of
 from hudi_core.services.verbs import schedule
 from hudi_core.storage.base import FileInfo, Storage

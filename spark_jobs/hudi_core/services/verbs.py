@@ -15,10 +15,10 @@ from hudi_core.services.overwrite.verb import delete_partitions, insert_overwrit
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete
 from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Choose, Progress, ServiceRunner, find_work
-from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled, service_of
 from hudi_core.storage.base import Storage
 from hudi_core.storage.probe import probe

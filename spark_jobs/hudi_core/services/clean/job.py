@@ -240,7 +240,7 @@ class UnscheduledClean(CleanJob):
     in its result, the state is REMOVED where the clean left the timeline.
 
     With all files of its plan there it leaves the timeline. Where some are gone, it is the only record of that: by it
-    restores and savepoints know which commits have lost files (savepoint/job.last_commit_retained,
+    restores and savepoints know which commits have lost files (restore/candidates.retained,
     rollback/checks.cleans_since). So it is completed with what is gone, and deletes nothing more. Its other files go
     with a later clean that looks at their partitions.
     """

@@ -1,19 +1,34 @@
-"""Which instants the table may be restored to, which go for that and in which order (pending clusterings, then the
-newest first), and for the other instants why not.
+"""To which commits the table may be restored, what goes for that and in which order, and for the other commits why not;
+what of a commit's files a savepoint keeps follows from it (BaseHoodieWriteClient.restoreToSavepoint,
+RestorePlanActionExecutor, RestoreInstantComparatorFactory).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from hudi_core.config.services.archive_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError, UnsupportedError
+from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.savepoint.job import last_commit_retained
-from hudi_core.services.savepoint.restored_state import RestoredStates
-from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Instant
+from hudi_core.services.rollback.checks import cleans_since
+from hudi_core.services.rollback.files_to_undo import failed_of
+from hudi_core.timeline.actions.fields import member, text
+from hudi_core.timeline.actions.restore import decode_savepoint
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system_view import CutOff, cut_off_slices
+
+_BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
+"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however
+late it completes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +41,17 @@ class Restorable:
     reason: str | None
 
 
+def commit_at(timeline: Timeline, time: str) -> Instant | None:
+    """The completed commit at `time`."""
+    return next((instant for instant in timeline.commits() if instant.requested_time == time), None)
+
+
 class RestoreCandidates:
-    """The rules for one state of the timeline (BaseHoodieWriteClient.restoreToSavepoint, RestorePlanActionExecutor)."""
+    """The states to which the table can go back, for one state of the timeline: one for each completed commit."""
 
     def __init__(self, context: TableContext, timeline: Timeline) -> None:
         self._context = context
         self._timeline = timeline
-        self._states = RestoredStates(context, timeline)
 
     def all(self) -> list[Restorable]:
         """Every completed commit, oldest first."""
@@ -41,15 +60,11 @@ class RestoreCandidates:
             for item in self._timeline.commits()
         ]
 
-    def find(self, time: str) -> Instant | None:
-        """The completed commit at `time`."""
-        return next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
-
     def check(self, time: str) -> Instant:
         """The commit at `time`. Raises ConfigError without one, TimelineError naming why it cannot be restored
         (UnsupportedError behind a downgrade).
         """
-        target = self.find(time)
+        target = commit_at(self._timeline, time)
         if target is None:
             raise ConfigError(
                 f"the timeline holds no completed commit at instant {time}",
@@ -62,7 +77,7 @@ class RestoreCandidates:
             remedy = "no instant of this table can be restored now"
             if usable:
                 remedy = f"these can be restored: {', '.join(usable[-10:])}"
-            refusal = UnsupportedError if reason == self._states.cut_off(target) else TimelineError
+            refusal = UnsupportedError if reason == self._cut_off_by(target) else TimelineError
             raise refusal(f"the table cannot be restored to {target.action} {time}: {reason}", remedy=remedy)
         return target
 
@@ -73,9 +88,9 @@ class RestoreCandidates:
         kept = self._saved.intersection(instant.requested_time for instant in going)
         if kept:
             return f"commit {max(kept)} after it is savepointed; delete that savepoint first"
-        if not saved and self._retained is not None and target.requested_time < self._retained:
+        if not saved and self.retained is not None and target.requested_time < self.retained:
             return (
-                f"cleans may have removed files of it; the oldest commit whose files are all there is {self._retained}"
+                f"cleans may have removed files of it; the oldest commit whose files are all there is {self.retained}"
             )
         legacy = [instant.requested_time for instant in going if instant.is_legacy]
         if legacy:
@@ -84,11 +99,136 @@ class RestoreCandidates:
             return f"instants after it may be archived: {ARCHIVE_BEYOND_SAVEPOINT.name} is set"
         if saved and self._is_behind_archived(target):
             return "instants after it are archived and cannot be rolled back"
-        return self._states.why_lost(target)
+        return self.why_lost(target)
+
+    @cached_property
+    def retained(self) -> str | None:
+        """The oldest commit that no clean, completed or pending, has taken files from; None without commits and cleans.
+
+        As SavepointActionExecutor.getLastCommitRetained. A clean by file versions names no commit: then it is the last
+        write before it (Hudi 1.2; 0.15 fails there). Unlike Hudi also cleans that are archived count: a savepoint keeps
+        commits on the timeline, while cleans go on being archived.
+        """
+        timeline, active = self._timeline, self._context.active
+        first = timeline.commits().first()
+        retained = [_retained_by(active, timeline, clean) for clean in timeline.of_actions(Action.CLEAN)]
+        if first is not None:
+            history, folder = self._context.history(), self._context.config.history_folder
+            retained += [
+                text(history.content(clean), "earliestCommitToRetain", path=folder) or _write_before(timeline, clean)
+                for clean in self._archived_cleans(history, first.requested_time)
+            ]
+        # All of them: one by file versions may have gone further than a later one by commits.
+        return max(retained, default=None if first is None else first.requested_time)
 
     def after(self, target: Instant) -> list[Instant]:
-        """See RestoredStates."""
-        return self._states.after(target)
+        """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
+
+        def order(item: Instant) -> tuple[bool, tuple[bool, str, str]]:
+            later = item.requested_time > target.requested_time
+            return later and item.requested_time in self._clusterings, self._order(item)
+
+        writes = self._timeline.of_actions(*WRITE_ACTIONS)
+        return sorted((item for item in writes if self._is_after(item, target)), key=order, reverse=True)
+
+    def timeline(self, target: Instant) -> Timeline:
+        """The timeline by which file slices are what they are after the restore.
+
+        What goes is a pending write there. Were it left out, one that is older than the rest would count as archived,
+        and so as completed.
+        """
+        going = set(self.after(target))
+        return Timeline(
+            Instant(item.requested_time, Action.COMMIT, State.INFLIGHT) if item in going else item
+            for item in self._timeline
+        )
+
+    def why_lost(self, target: Instant) -> str | None:
+        """Why rows of `target` would be missing after the restore; None where none would.
+
+        That no clean has gone beyond `target` by requested time is a rule of its own (`retained`).
+        """
+        going = self.after(target)
+        return self._lost_with_slices(going) or self._lost_to_cleans(target, going) or self._cut_off_by(target)
+
+    def _cut_off_by(self, target: Instant) -> str | None:
+        """In layout 1, where a compaction goes that a downgrade made: a log file which it compacted. Without it the
+        file's slice has no base file, and its plan names log files that are not of the slices there, so that its
+        rollback fails. Only where a completed compaction goes are the files listed, once for all targets.
+        """
+        if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
+            return None
+        time = target.requested_time
+        if not any(item.action == Action.COMMIT and item.is_completed for item in self.after(target)):
+            return None
+        for item in self._cut_off:
+            if item.end is None or time < item.end:
+                what = "is of table version 8 or 9, and the compaction that the downgrade to 6 made of it would go"
+                return f"the log file {item.path} {what}"
+        return None
+
+    def _is_after(self, instant: Instant, target: Instant) -> bool:
+        """Layout 1 goes by requested time, as do compactions of a merge-on-read table. Layout 2 goes by completion,
+        with what is pending after all that is completed.
+        """
+        if instant.requested_time == target.requested_time:
+            return False
+        by_request = self._context.config.is_merge_on_read and (
+            instant.action in _BY_REQUEST or target.action in _BY_REQUEST
+        )
+        if by_request:
+            return instant.requested_time > target.requested_time
+        return self._order(instant) > self._order(target)
+
+    def _order(self, instant: Instant) -> tuple[bool, str, str]:
+        if self._context.active.layout == 1:
+            return False, instant.requested_time, instant.action
+        return not instant.is_completed, instant.completed_at, instant.requested_time
+
+    def _lost_with_slices(self, going: Iterable[Instant]) -> str | None:
+        """In layout 1 an instant goes with its slices, log files of older writers that were still at work included."""
+        times = {item.requested_time for item in going}
+        for time, slices in self._later_slices.items():
+            lost = times.intersection(slices)
+            if lost and time not in times:
+                return f"rows of commit {time} are in log files of {min(lost)} after it, and go with these"
+        return None
+
+    def _lost_to_cleans(self, target: Instant, going: list[Instant]) -> str | None:
+        """A write that was requested before `target` and completed after it goes, but cleans go by requested time: what
+        it replaced may be gone.
+        """
+        overtaken = [item for item in going if item.is_completed and item.requested_time < target.requested_time]
+        if not overtaken:
+            return None
+        times, kept = frozenset(item.requested_time for item in going), self._saved_groups(target)
+        first = min(item.requested_time for item in overtaken)
+        archived = self._archived_cleans(self._context.history(), first)
+        for item in overtaken:
+            failed = failed_of(self._context, item)
+            cleans = cleans_since(self._context, self._timeline, failed, going=times, kept=kept, archived=archived)
+            if cleans:
+                what = f"{item.action} {item.requested_time}, which completed after it, replaced"
+                return f"clean {cleans[-1]} removes what {what}"
+        return None
+
+    def _archived_cleans(self, history: ArchivedTimeline, after: str) -> list[Instant]:
+        cleans = (instant for instant in history.instants(after=after) if instant.action == Action.CLEAN)
+        return [clean for clean in cleans if not self._timeline.contains(clean.requested_time)]
+
+    def _saved_groups(self, target: Instant) -> frozenset[FileGroupId]:
+        """The file groups of which a savepoint of `target` keeps files."""
+        saved = self._timeline.find(target.requested_time, Action.SAVEPOINT)
+        if saved is None or not saved.is_completed:
+            return frozenset()
+        active = self._context.active
+        names = decode_savepoint(active.read_details(saved), path=active.path_of(saved)).files
+        return frozenset(
+            FileGroupId(partition, parsed.file_id)
+            for partition, files in names.items()
+            for parsed in map(parse_data_file, files)
+            if parsed is not None
+        )
 
     def _is_behind_archived(self, target: Instant) -> bool:
         """Whether later instants were archived while a savepoint kept the target on the timeline."""
@@ -104,10 +244,44 @@ class RestoreCandidates:
         return self._timeline.savepoints()
 
     @cached_property
-    def _retained(self) -> str | None:
-        return last_commit_retained(self._context, self._timeline)
+    def _cut_off(self) -> list[CutOff]:
+        """By a listing of storage, as a restore may be what mends the metadata table."""
+        context = self._context
+        return cut_off_slices(context.active, self._timeline, context.listing(None))
+
+    @cached_property
+    def _clusterings(self) -> frozenset[str]:
+        return frozenset(read_clustering_plans(self._context.active, self._timeline))
+
+    @cached_property
+    def _later_slices(self) -> dict[str, frozenset[str]]:
+        """The delta commits that appended to slices of later instants, in layout 1, with the base instants of these."""
+        if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
+            return {}
+        found = {}
+        for item in self._timeline.commits().of_actions(Action.DELTA_COMMIT):
+            names = (parse_data_file(stat.name) for stat in self._context.active.read_commit(item).write_stats())
+            logs = (name.instant for name in names if isinstance(name, LogFileName))
+            found[item.requested_time] = frozenset(time for time in logs if time > item.requested_time)
+        return found
 
 
 def restorable_instants(context: TableContext) -> list[Restorable]:
     """Every completed commit of the active timeline, oldest first, with the reason where it cannot be restored."""
     return RestoreCandidates(context, context.active.load()).all()
+
+
+def _retained_by(active: ActiveTimeline, timeline: Timeline, clean: Instant) -> str:
+    if clean.is_completed:
+        earliest = text(active.read_of(clean), "earliestCommitToRetain", path=active.path_of(clean))
+    else:
+        path = active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        plan = active.read_any(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        earliest = text(member(plan, "earliestInstantToRetain", dict, path=path, default={}), "timestamp", path=path)
+    return earliest or _write_before(timeline, clean)
+
+
+def _write_before(timeline: Timeline, clean: Instant) -> str:
+    writes = timeline.completed().filter(lambda instant: instant.action in WRITE_ACTIONS)
+    before = writes.up_to(clean.requested_time).last()
+    return clean.requested_time if before is None else before.requested_time

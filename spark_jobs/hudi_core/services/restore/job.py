@@ -30,7 +30,7 @@ from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
-from hudi_core.services.restore.candidates import RestoreCandidates
+from hudi_core.services.restore.candidates import RestoreCandidates, commit_at
 from hudi_core.services.rollback.execution import Removed, RollbackExecution, encode_plan
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import fenced
@@ -77,7 +77,7 @@ class RestoreJob(Job[RestorePlan, None]):
         return Removed(self._files, tuple(item.time for item in self._plan.instants))
 
     def find(self, timeline: Timeline) -> Instant:
-        """The restore. Raises TimelineError where it is gone."""
+        """Raises TimelineError where it is gone."""
         return timeline.get(self.instant, Action.RESTORE)
 
     def plan(self, timeline: Timeline) -> RestorePlan:
@@ -103,7 +103,7 @@ class RestoreJob(Job[RestorePlan, None]):
         instant of the plan that is gone, or pending, an earlier run has rolled back.
         """
         candidates = RestoreCandidates(self.context, timeline)
-        target = candidates.find(self._plan.target)
+        target = commit_at(timeline, self._plan.target)
         if target is None:
             return
         named = {item.time for item in self._plan.instants}
@@ -201,9 +201,8 @@ class RestoreJob(Job[RestorePlan, None]):
             target = timeline.find(item.time, item.action)
             if target is None:
                 return None
-            steps = plan_undo(
-                self.context, failed_of(self.context, target), timeline, use_markers=False, restoring=True
-            )
+            failed = failed_of(self.context, target)
+            steps = plan_undo(self.context, failed, timeline, use_markers=False, restoring=True)
             rollback = self.context.new_instant(timeline)
             lock.check()
             self.active.create_requested(rollback, Action.ROLLBACK, encode_plan(self.context, target, steps))
@@ -212,15 +211,20 @@ class RestoreJob(Job[RestorePlan, None]):
     def _clean_up(self) -> None:
         """Removes the rollbacks behind the target, as Hudi does, and what is left of the instants of the plan."""
         timeline = self.active.load()
-        for time_of in self._rollbacks(timeline):
-            delete_markers(self.storage, time_of)
-            self.storage.delete(f"{HUDI_HEARTBEATS}/{time_of}")
-            self.active.undo(time_of, Action.ROLLBACK)
+        for rollback in self._rollbacks(timeline):
+            delete_markers(self.storage, rollback)
+            self.storage.delete(f"{HUDI_HEARTBEATS}/{rollback}")
+            self.active.undo(rollback, Action.ROLLBACK)
         for item in self._gone(timeline):
             delete_markers(self.storage, item.time)
             self.storage.delete(f"{HUDI_HEARTBEATS}/{item.time}")
             forget_claims(self.storage, item.time)
-        self._warn_of_newcomers(timeline)
+        # SavepointHelpers.validateSavepointRestore, which comes too late to change anything.
+        target = commit_at(timeline, self._plan.target)
+        newer = [] if target is None else RestoreCandidates(self.context, timeline).after(target)
+        if newer:
+            named = f"{newer[0].action} {newer[0].requested_time}"
+            log.warning("%s was written while the table was restored to %s", named, self._plan.target)
 
     def _rollbacks(self, timeline: Timeline) -> list[str]:
         """The rollbacks of this restore, and earlier ones behind the target, which would hold up the metadata table's
@@ -237,15 +241,6 @@ class RestoreJob(Job[RestorePlan, None]):
 
     def _gone(self, timeline: Timeline) -> list[RestoredInstant]:
         return [item for item in self._plan.instants if timeline.find(item.time, item.action) is None]
-
-    def _warn_of_newcomers(self, timeline: Timeline) -> None:
-        """SavepointHelpers.validateSavepointRestore, which comes too late to change anything."""
-        candidates = RestoreCandidates(self.context, timeline)
-        target = candidates.find(self._plan.target)
-        newer = [] if target is None else candidates.after(target)
-        if newer:
-            named = f"{newer[0].action} {newer[0].requested_time}"
-            log.warning("%s was written while the table was restored to %s", named, self._plan.target)
 
 
 def _has_leftovers(storage: Storage, time: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.history.archived import ArchivedTimeline, CompletionTimes
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.services.savepoint.verb import savepoint_create
+from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.naming import timeline_of
 from tests.support.changed_tables import an_owner, open_context

@@ -19,9 +19,9 @@ from hudi_core.services.decided_completion import why_not_completed
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State

@@ -15,7 +15,7 @@ from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.look import nothing_to_do
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.savepoint.verb import savepoint_create
+from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanPlan, decode_removed_files
 from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoint

@@ -5,8 +5,8 @@ import pytest
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.services.restore.verb import restore
-from hudi_core.services.savepoint.verb import savepoint_create
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_archives import archive_these
 from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Archive, Golden

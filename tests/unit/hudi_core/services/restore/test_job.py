@@ -14,10 +14,10 @@ from hudi_core.errors import FormatError, TimelineError
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.job import RestoreJob
+from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan

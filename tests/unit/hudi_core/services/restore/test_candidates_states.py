@@ -10,11 +10,10 @@ import pytest
 
 from hudi_core.errors import TimelineError
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.candidates import RestoreCandidates, restorable_instants
+from hudi_core.services.restore.savepoint import read_savepoint, savepoint_create
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.restored_state import RestoredStates
-from hudi_core.services.savepoint.verb import read_savepoint, savepoint_create
 from hudi_core.timeline.instant import Action, Instant
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_archives import archive_these
@@ -91,7 +90,7 @@ def test_what_a_clean_took_of_what_would_come_back(
         restore(context, target, an_owner())
     with pytest.raises(TimelineError, match="cannot be kept: clean"):
         savepoint_create(context, target, an_owner())
-    monkeypatch.setattr(RestoredStates, "why_lost", lambda *_: None)
+    monkeypatch.setattr(RestoreCandidates, "why_lost", lambda *_: None)
     restore(context, target, an_owner())
     assert read_rows(table).num_rows < rows.num_rows, "without the guard rows are lost"
 

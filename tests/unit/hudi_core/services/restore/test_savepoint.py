@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from hudi_core.errors import ConfigError, FormatError, HudiError, LockError, StorageError, TimelineError
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.savepoint.job import SavepointJob
-from hudi_core.services.savepoint.verb import read_savepoint, savepoint_create, savepoint_list
+from hudi_core.services.restore.savepoint import SavepointJob, read_savepoint, savepoint_create, savepoint_list
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import commit
@@ -44,7 +44,7 @@ def test_the_files_of_a_commit_are_those_that_hudi_keeps(golden: Golden, version
 def test_without_an_instant_the_newest_commit_is_saved(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     context, before = open_context(table), data_files(table)
-    made = savepoint_create(context, None, an_owner(), user="ann")
+    made = savepoint_create(context, None, replace(an_owner(), text="ann"))
     assert made.instant == context.active.load().commits().instants[-1].requested_time
     assert made.by == "ann"
     assert made.files > 0
