@@ -49,9 +49,7 @@ those of what the writers plan.
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """Of latest file slices: bytes of base files and of log files, how many base files are small, and their
-    bytes.
-    """
+    """Of latest file slices: bytes of base files and of log files, how many base files are small, and their bytes."""
 
     base: int = 0
     logs: int = 0
@@ -68,11 +66,6 @@ class Unseen:
     count: int
     first: str
     last: Instant | None = None
-
-    @staticmethod
-    def of(commits: Sequence[Instant], last: Instant | None) -> Unseen:
-        """Of at least one commit."""
-        return Unseen(len(commits), min(item.completed_at for item in commits), last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +91,16 @@ def answer(context: TableContext, service: str, when: Mapping[str, str], now: da
         return Answer(True, f"the plan {last.requested_time if last else ''} left out what did not fit into its bytes")
     since = commits_since(context, timeline, service, last)
     moment = now or datetime.now(timezone.utc)
+    compared = [(False, f"no commit since {_shown(last)}")]
     if since:
-        found = _by_commits(context, conditions, Unseen.of(since, last), moment)
-    else:
-        found = [(False, f"no commit since {_shown(last)}")]
-    if since and last is None and found and not any(holds for holds, _ in found):
-        found = _by_archived(context, conditions, timeline, service, Unseen.of(since, last), moment)
+        unseen = Unseen(len(since), min(commit.completed_at for commit in since), last)
+        compared = _by_commits(context, conditions, unseen, moment)
+        if last is None and compared and not any(holds for holds, _ in compared):
+            compared = _by_archived(context, conditions, timeline, service, unseen, moment)
     if conditions.needs_files and (since or left_partitions(context, last)):
-        found += _by_files(conditions, service, file_sizes(context, timeline, service, moment))
-    held = [text for holds, text in found if holds]
-    return Answer(True, "; ".join(held)) if held else Answer(False, "; ".join(text for _, text in found))
+        compared += _by_files(conditions, service, file_sizes(context, timeline, service, moment))
+    held = [text for holds, text in compared if holds]
+    return Answer(bool(held), "; ".join(held or [text for _, text in compared]))
 
 
 def always_planned(context: TableContext, service: str, when: Mapping[str, str]) -> TableContext:
@@ -144,16 +137,14 @@ def file_sizes(context: TableContext, timeline: Timeline, service: str, now: dat
     """
     limit = SMALL_FILE_LIMIT.read(context.options)
     view = context.view(timeline)
-    base = logs = count = small = 0
+    bases: list[int] = []
+    logs = 0
     for partition in _planned_partitions(context, service, view.partitions(), now):
         for item in view.latest_merged_slices(partition):
             logs += sum(file.size for file in item.log_files)
-            if item.base_file is not None:
-                base += item.base_file.size
-                if item.base_file.size < limit:
-                    count += 1
-                    small += item.base_file.size
-    return FileSizes(base, logs, count, small)
+            bases += [] if item.base_file is None else [item.base_file.size]
+    small = [size for size in bases if size < limit]
+    return FileSizes(sum(bases), logs, len(small), sum(small))
 
 
 def _planned_partitions(context: TableContext, service: str, paths: Sequence[str], now: datetime) -> Sequence[str]:
@@ -165,12 +156,12 @@ def _planned_partitions(context: TableContext, service: str, paths: Sequence[str
 
 
 def _by_commits(context: TableContext, conditions: Conditions, unseen: Unseen, now: datetime) -> list[tuple[bool, str]]:
-    found = []
+    compared = []
     if conditions.commits is not None:
-        found.append(_compared(unseen.count, conditions.commits, f"commits since {_shown(unseen.last)}", str))
+        compared.append(_compared(unseen.count, conditions.commits, f"commits since {_shown(unseen.last)}", str))
     if conditions.age is not None:
-        found.append(_by_age(context, conditions.age, unseen.first, unseen.last, now))
-    return found
+        compared.append(_by_age(context, conditions.age, unseen, now))
+    return compared
 
 
 def _by_archived(
@@ -180,43 +171,44 @@ def _by_archived(
     up to its last run there, or until a condition holds.
     """
     history = context.history()
-    found = _by_commits(context, conditions, unseen, now)
-    for item in history.latest():
-        if timeline.find(item.requested_time, item.action) is not None:
+    counts = (Action.DELTA_COMMIT,) if service == "compaction" else COMMIT_ACTIONS
+    compared = _by_commits(context, conditions, unseen, now)
+    for instant in history.latest():
+        if timeline.find(instant.requested_time, instant.action) is not None:
             continue  # archival copies instants before it removes them
-        if _is_archived_run(history, service, item):
-            return _by_commits(context, conditions, replace(unseen, last=item), now)
-        if item.action == Action.DELTA_COMMIT or (service != "compaction" and item.action in COMMIT_ACTIONS):
-            unseen = Unseen(unseen.count + 1, min(unseen.first, item.completed_at))
-            found = _by_commits(context, conditions, unseen, now)
-            if any(holds for holds, _ in found):
+        if _is_archived_run(history, service, instant):
+            return _by_commits(context, conditions, replace(unseen, last=instant), now)
+        if instant.action in counts:
+            unseen = Unseen(unseen.count + 1, min(unseen.first, instant.completed_at))
+            compared = _by_commits(context, conditions, unseen, now)
+            if any(holds for holds, _ in compared):
                 break
-    return found
+    return compared
 
 
-def _is_archived_run(history: ArchivedTimeline, service: str, item: Instant) -> bool:
+def _is_archived_run(history: ArchivedTimeline, service: str, instant: Instant) -> bool:
     """As last_run. An archived instant has the action under which it completed, which a clustering shares with
     overwrites.
     """
     if service == "clustering":
-        metadata = (found for _, found in history.commits([item])) if item.action in REPLACING_ACTIONS else ()
-        return any(found.operation_type == Operation.CLUSTER for found in metadata)
-    return item.action == (Action.CLEAN if service == "clean" else Action.COMMIT)
+        commits = history.commits([instant]) if instant.action in REPLACING_ACTIONS else ()
+        return any(metadata.operation_type == Operation.CLUSTER for _, metadata in commits)
+    return instant.action == (Action.CLEAN if service == "clean" else Action.COMMIT)
 
 
-def _by_age(context: TableContext, due: float, completed: str, last: Instant | None, now: datetime) -> tuple[bool, str]:
+def _by_age(context: TableContext, due: float, unseen: Unseen, now: datetime) -> tuple[bool, str]:
     """A time that is no date, as that of a bootstrap, is long ago."""
-    age = max(0, seconds_since(completed, now, context.zone))
+    age, since = max(0, seconds_since(unseen.first, now, context.zone)), f"the first commit after {_shown(unseen.last)}"
     if age == LONG_AGO:
-        return True, f"the first commit after {_shown(last)} is {completed}, which is no date and counts as long ago"
-    return _compared(age, due, f"since the first commit after {_shown(last)}", _seconds)
+        return True, f"{since} is {unseen.first}, which is no date and counts as long ago"
+    return _compared(age, due, f"since {since}", "{:.0f} s".format)
 
 
 def _by_files(conditions: Conditions, service: str, sizes: FileSizes) -> Iterator[tuple[bool, str]]:
     clusters = service == "clustering"
     if conditions.size is not None:
         size, what = (sizes.small, "in small files") if clusters else (sizes.logs, "in log files")
-        yield _compared(size, conditions.size, what, _bytes)
+        yield _compared(size, conditions.size, what, lambda value: f"{value / (1 << 20):.1f} MiB")
     if conditions.log_ratio is not None:
         ratio = sizes.logs / max(1, sizes.base)
         yield _compared(ratio, conditions.log_ratio, "bytes of log files for each of base files", "{:.2f}".format)
@@ -224,17 +216,9 @@ def _by_files(conditions: Conditions, service: str, sizes: FileSizes) -> Iterato
         yield _compared(sizes.small_files, conditions.small_files, "small files", str)
 
 
-def _compared(found: float, due: float, what: str, shown: Callable[..., str]) -> tuple[bool, str]:
-    return found >= due, f"{shown(found)} {what}, due at {shown(due)}"
+def _compared(value: float, due: float, what: str, shown: Callable[..., str]) -> tuple[bool, str]:
+    return value >= due, f"{shown(value)} {what}, due at {shown(due)}"
 
 
 def _shown(last: Instant | None) -> str:
     return f"{last.pending_action} {last.requested_time}" if last else "the beginning of the timeline"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.0f} s"
-
-
-def _bytes(value: float) -> str:
-    return f"{value / (1 << 20):.1f} MiB"

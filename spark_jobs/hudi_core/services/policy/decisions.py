@@ -73,22 +73,20 @@ def decide(context: TableContext, policy: Policy, owner: Owner, now: datetime | 
     """
     moment = now or datetime.now(timezone.utc)
     quiet = policy.quiet(moment)
-    found = []
+    decisions = []
     for item in policy.services:
         options = policy.options_of(item, context.options)
         check_options(options)
         if quiet is not None:
-            found.append(Decision(item.service, False, f"quiet hours: {quiet}"))
+            decisions.append(Decision(item.service, False, f"quiet hours: {quiet}"))
         else:
-            found.append(_decide(replace(context, options=options), item, owner, moment))
-    return Decisions(found, [*_alerts(context, policy, moment)])
-
-
-def _alerts(context: TableContext, policy: Policy, now: datetime) -> Iterator[Alert]:
+            decisions.append(_decide(replace(context, options=options), item, owner, moment))
+    alerts = []
     if policy.pending_age is not None:
-        for item, age in pending_longer_than(context.active.load(), policy.pending_age, now, context.zone):
-            if policy.is_overdue(age, now):
-                yield Alert(age_shown(item, age), item.requested_time, age)
+        pending = pending_longer_than(context.active.load(), policy.pending_age, moment, context.zone)
+        overdue = ((instant, age) for instant, age in pending if policy.is_overdue(age, moment))
+        alerts = [Alert(age_shown(instant, age), instant.requested_time, age) for instant, age in overdue]
+    return Decisions(decisions, alerts)
 
 
 def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datetime) -> Decision:
@@ -99,11 +97,11 @@ def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datet
         pending = service.pending(context, context.active.load())
         if pending:
             return _pending(context, service, pending)
-        found = answer(context, item.service, item.when, now)
-        if found is not None and not found.due:
-            return Decision(item.service, False, found.why)
+        by_conditions = answer(context, item.service, item.when, now)
+        if by_conditions is not None and not by_conditions.due:
+            return Decision(item.service, False, by_conditions.why)
         planned = service.schedule(always_planned(context, item.service, item.when), owner, dry_run=True)
-        return _planned(item.service, planned, "" if found is None else found.why)
+        return _planned(item.service, planned, "" if by_conditions is None else by_conditions.why)
     except (ConfigError, UnsupportedError, OrphanFilesError) as error:
         remedy = f" ({error.remedy})" if error.remedy else ""
         return Decision(item.service, False, f"{error.message}{remedy}")
@@ -111,8 +109,8 @@ def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datet
 
 def _pending(context: TableContext, service: InstantService, pending: Sequence[str]) -> Decision:
     timeline = context.active.load()
-    instants = [found for time in pending if (found := timeline.find(time, service.action)) is not None]
-    groups = [planned_file_groups(context.active, item) or () for item in instants]
+    instants = filter(None, (timeline.find(time, service.action) for time in pending))
+    groups = [planned_file_groups(context.active, instant) or () for instant in instants]
     sizes = [service.extent(context, time, _WITHOUT_LIMITS).size for time in pending]
     more = f", and {len(pending) - 1} more" if len(pending) > 1 else ""
     why = f"{service.name} {pending[0]} is pending{more}"
@@ -123,17 +121,20 @@ def _planned(service: str, planned: Scheduled, why: str) -> Decision:
     plan = planned.plan
     if plan is None:
         return Decision(service, False, planned.reason or "there is nothing to do")
-    groups = plan.get("file_groups")
-    groups = groups if isinstance(groups, int) else 0
-    size = plan.get("bytes")
-    found = why or ", ".join(["by its own triggers", *_content(plan)])
-    return Decision(service, True, found, size if isinstance(size, int) else 0, groups)
+    groups, size = plan.get("file_groups"), plan.get("bytes")
+    return Decision(
+        service,
+        True,
+        why or ", ".join(["by its own triggers", *_content(plan)]),
+        size if isinstance(size, int) else 0,
+        groups if isinstance(groups, int) else 0,
+    )
 
 
 def _content(plan: Json) -> Iterator[str]:
     """What a plan holds besides file groups, in words."""
     for name in ("files", "instants"):
-        found = plan.get(name)
-        count = found if isinstance(found, int) else len(found) if isinstance(found, list) else 0
+        planned = plan.get(name)
+        count = planned if isinstance(planned, int) else len(planned) if isinstance(planned, list) else 0
         if count:
             yield f"{count} {name}"

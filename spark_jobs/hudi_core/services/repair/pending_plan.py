@@ -38,18 +38,9 @@ class PendingPlan:
 
 def find_pending(context: TableContext, timeline: Timeline, instant: str) -> PendingPlan:
     """What is pending at `instant`. Raises ConfigError when nothing is, saying what is there instead."""
-    found = [item for item in timeline if item.requested_time == instant and not item.is_completed]
-    if not found:
-        done = [item.action for item in timeline if item.requested_time == instant]
-        gone = "it is older than the timeline: `hudictl timeline TABLE --archived` shows whether it is archived"
-        older = timeline.contains_or_before_start(instant)
-        state = f"its {done[0]} is completed" if done else gone if older else "the timeline does not hold it"
-        raise ConfigError(
-            f"nothing is pending at instant {instant}: {state}",
-            path=context.active.folder,
-            remedy="list the pending instants with `hudictl timeline TABLE --state requested` and `--state inflight`",
-        )
-    target = found[0]
+    target = next((item for item in timeline if item.requested_time == instant and not item.is_completed), None)
+    if target is None:
+        raise _nothing_pending(context, timeline, instant)
     action = target.pending_action
     if action == Action.RESTORE:
         try:
@@ -59,30 +50,38 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         except StorageNotFoundError as error:
             return PendingPlan(target, action, damaged=CorruptFileError("the plan is missing", path=error.path))
     kind = action if action == Action.SAVEPOINT else service_of_action(action) or "write"
-    if action not in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
-        # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
-        try:
-            groups = planned_file_groups(context.active, target)
-        except CorruptFileError as error:
-            if target.state is not State.REQUESTED or list_markers(context.storage, instant):
-                raise  # what was written may be that of an overwrite
-            return PendingPlan(target, Action.CLUSTERING, damaged=error)
-        return PendingPlan(target, kind) if groups is None else _clustering(context, target, groups)
+    # In layout 1 an overwrite has the same action as a clustering, which only a readable plan identifies.
+    has_plan = action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
     try:
         groups = planned_file_groups(context.active, target)
     except FormatError as error:  # also a plan that is refused as it names what no plan may
-        return PendingPlan(target, kind, damaged=error)
-    if groups is None:
+        if has_plan:
+            return PendingPlan(target, kind, damaged=error)
+        has_started = target.state is not State.REQUESTED or list_markers(context.storage, instant)
+        if has_started or not isinstance(error, CorruptFileError):
+            raise  # what was written may be that of an overwrite
+        return PendingPlan(target, Action.CLUSTERING, damaged=error)
+    if groups is None and has_plan:
         path = context.active.path(instant, action, State.REQUESTED)
         remedy = "it may be a write that was cut short"
         return PendingPlan(target, kind, damaged=CorruptFileError("the file holds no plan", path=path, remedy=remedy))
-    if kind == Action.CLUSTERING:
-        return _clustering(context, target, groups)
-    return PendingPlan(target, kind, groups)
-
-
-def _clustering(context: TableContext, target: Instant, groups: frozenset[FileGroupId]) -> PendingPlan:
+    if groups is None or action in (Action.COMPACTION, Action.LOG_COMPACTION):
+        return PendingPlan(target, kind, groups or frozenset())
     return PendingPlan(target, Action.CLUSTERING, groups, runs_here=not resizes_buckets(context))
+
+
+def _nothing_pending(context: TableContext, timeline: Timeline, instant: str) -> ConfigError:
+    state = "the timeline does not hold it"
+    done = next((item.action for item in timeline if item.requested_time == instant), None)
+    if done is not None:
+        state = f"its {done} is completed"
+    elif timeline.contains_or_before_start(instant):
+        state = "it is older than the timeline: `hudictl timeline TABLE --archived` shows whether it is archived"
+    return ConfigError(
+        f"nothing is pending at instant {instant}: {state}",
+        path=context.active.folder,
+        remedy="list the pending instants with `hudictl timeline TABLE --state requested` and `--state inflight`",
+    )
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
@@ -139,8 +138,5 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
 
 def not_run_here(kind: str, instant: str, table: str) -> str:
     """The way out of a plan that this release does not run on the table."""
-    service = kind.replace("_", " ")
-    return (
-        f"this release does not run it on this table: let Hudi's own {service} do so, or drop it: hudictl "
-        f"unschedule {table} {instant}"
-    )
+    runs = f"let Hudi's own {kind.replace('_', ' ')} do so"
+    return f"this release does not run it on this table: {runs}, or drop it: hudictl unschedule {table} {instant}"

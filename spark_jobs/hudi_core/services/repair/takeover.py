@@ -25,10 +25,9 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """An instant that is free to run: its former owner, its state and the files of an attempt at it.
-
-    `unblocks` names what can continue now, nothing unless the instant is completed; `after_the_run` what waits until
-    the instant is run or dropped. `reason` says why there was nothing to free.
+    """An instant that is free to run: its former owner, its state and the files of an attempt at it. `unblocks` names
+    what can continue now, nothing unless the instant is completed; `after_the_run` what waits until the instant is run
+    or dropped. `reason` says why there was nothing to free.
     """
 
     instant: str
@@ -69,8 +68,8 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
             partitions = partitions_of(context, plan)
             _, removed = roll_back_attempt(context, instant, plan.instant.pending_action, partitions, mine.held)
             context.active.revert_to_requested(instant, plan.instant.pending_action)
-    found = context.active.load().find(instant, plan.instant.pending_action)
-    state = State.COMPLETED if found is None else found.state
+    current = context.active.load().find(instant, plan.instant.pending_action)
+    state = State.COMPLETED if current is None else current.state
     name = None if before is None else before.owner.describe()
     now, later = (waiting, UNBLOCKS_NOTHING) if state is State.COMPLETED else (UNBLOCKS_NOTHING, waiting)
     return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
@@ -107,9 +106,9 @@ def _has_started(context: TableContext, plan: PendingPlan) -> bool:
     """Whether an attempt at a compaction or clustering has to go before the next one."""
     if not plan.file_groups:
         return False
-    instant = plan.instant
-    left = find_leftovers(context, instant.requested_time, instant.pending_action, partitions_of(context, plan))
-    return instant.state is not State.REQUESTED or bool(left)
+    instant, partitions = plan.instant, partitions_of(context, plan)
+    leftovers = find_leftovers(context, instant.requested_time, instant.pending_action, partitions)
+    return instant.state is not State.REQUESTED or bool(leftovers)
 
 
 def _next(plan: PendingPlan, state: State) -> str:

@@ -2,30 +2,30 @@
 it wrote are deleted by services/rollback/failed_attempt.py (CompactionAdminClient.unscheduleCompactionPlan).
 
 Hudi renames the log files that were written after a compaction of layout 1, without an update of its metadata table.
-This engine refuses there: those files must stay, and the plan with them (kept_plan.py).
+This engine refuses there: those files must stay, and the plan with them. A writer that starts at the same moment may
+have read the plan; its log files then belong to the slice that the plan starts, and are not read without the plan.
+Hudi's writers request their deltacommit first and read the timeline after that (BaseHoodieWriteClient.startCommit,
+initTable). So a check after the removal finds every such writer, by its pending deltacommit or its log files, and
+restores the plan from a copy beside the claim.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
+from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, StorageNotFoundError, TimelineError
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
+from hudi_core.model.claim_names import ClaimFolder
+from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.request.results import REMOVED
 from hudi_core.services.clean.job import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
 from hudi_core.services.metadata.index_drop import planned_partitions, refuse_in_use, remove_build
-from hudi_core.services.repair.kept_plan import (
-    check_no_rows_lost,
-    keep_plan,
-    kept_plan,
-    opens_slices,
-    restore_if_used,
-)
 from hudi_core.services.repair.pending_plan import (
     UNBLOCKS_NOTHING,
     PendingPlan,
@@ -36,11 +36,14 @@ from hudi_core.services.repair.pending_plan import (
 from hudi_core.services.rollback.execution import NOTHING, Removed
 from hudi_core.services.rollback.failed_attempt import find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.failed_writes import finish_restore
-from hudi_core.timeline.instant import Action, State
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.reconcile import files_of, list_partitions
 
 log = logging.getLogger(__name__)
 
@@ -84,11 +87,11 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
         return Unscheduled(instant, "", dry_run, NOTHING, UNBLOCKS_NOTHING, reason)
     plan = find_pending(context, timeline, instant)
     try:
-        _check_droppable(context, timeline, plan)
+        _check_droppable(context, plan)
     except HudiError as error:
         error.path = error.path or context.active.path_of(plan.instant)
         raise
-    check_no_rows_lost(context, timeline, plan)
+    _check_no_rows_lost(context, timeline, plan)
     unblocks = unblocked_by(context, timeline, plan)
     if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
         return _drop_inflight_clean(context, timeline, instant, owner, unblocks, dry_run)
@@ -99,26 +102,25 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     return Unscheduled(instant, plan.kind, False, Removed(removed, (instant,)), unblocks)
 
 
-def _check_droppable(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
+def _check_droppable(context: TableContext, plan: PendingPlan) -> None:
     """Raises, with the verb that helps instead, for a pending instant that is no plan that can be dropped."""
     instant = plan.instant.requested_time
     if plan.kind == "write":
         what = f"{plan.instant.action} {instant} is a write, not a plan"
         raise ConfigError(what, remedy=f"roll it back: `hudictl rollback TABLE --instant {instant}`")
+    finish = None
     if plan.kind == Action.ROLLBACK and rollback_target(context.active, instant) is not None:
-        raise _half_done(plan, f"hudictl rollback TABLE --instant {instant}")
+        finish = f"hudictl rollback TABLE --instant {instant}"
     if plan.kind == Action.RESTORE and plan.instant.state is not State.REQUESTED and plan.damaged is None:
-        raise _half_done(plan, finish_restore(plan.restores_to, instant))
+        finish = finish_restore(plan.restores_to, instant)
+    if finish is not None:
+        what = f"{plan.kind} {instant} is half done: its files may be gone already"
+        raise TimelineError(what, remedy=f"finish it: {finish}")
     if plan.kind == Action.SAVEPOINT:
         raise ConfigError(
             f"the savepoint of {instant} is not finished",
             remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`",
         )
-
-
-def _half_done(plan: PendingPlan, finish: str) -> TimelineError:
-    what = f"{plan.kind} {plan.instant.requested_time} is half done: its files may be gone already"
-    return TimelineError(what, remedy=f"finish it: {finish}")
 
 
 def _drop_inflight_clean(
@@ -149,22 +151,23 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
     target = plan.instant
     instant, action = target.requested_time, target.pending_action
     removed: dict[str, int] = {}
-    with claimed(context, instant, owner) as found:
-        if found.completed is not None:
+    with claimed(context, instant, owner) as claim:
+        if claim.completed is not None:
             raise ConflictError(
                 f"an earlier run had decided to complete {action} {instant}, and it is completed now",
                 path=context.active.folder,
             )
         partitions = partitions_of(context, plan)
         if partitions:
-            _, removed = roll_back_attempt(context, instant, action, partitions, found.held)
+            _, removed = roll_back_attempt(context, instant, action, partitions, claim.held)
         with context.lock(owner) as lock:
-            found.held.check()
+            claim.held.check()
             timeline = context.active.load()
-            check_no_rows_lost(context, timeline, plan)
-            opens = opens_slices(context, plan)
+            _check_no_rows_lost(context, timeline, plan)
+            opens = _opens_slices(context, plan)
             if opens:
-                keep_plan(context, instant)
+                kept = context.active.read_requested(instant, Action.COMPACTION)
+                context.storage.write(_kept_path(instant), kept)
             if plan.kind == "indexing":
                 built = planned_partitions(context, timeline, instant)
                 refuse_in_use(context, built)
@@ -177,7 +180,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             for state in (State.REQUESTED,) if is_requested else (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)
             if opens:
-                restore_if_used(context, plan)
+                _restore_if_used(context, plan)
     return removed
 
 
@@ -198,8 +201,119 @@ def _drop_half_restored_metadata(context: TableContext, restore: str) -> None:
 def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
     """The claim, heartbeat and lock of a run that died after the drop go, and its copy of the plan if unused."""
     with context.claim(instant, owner), context.lock(owner):
-        plan = kept_plan(context, instant)
+        plan = _kept_plan(context, instant)
         if plan is not None:
-            restore_if_used(context, plan, behind=True)
+            _restore_if_used(context, plan, behind=True)
         log.info("instant %s was dropped by a run that died right after", instant)
     forget_claims(context.storage, instant)
+
+
+def _check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
+    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan starts.
+
+    While a clustering that resizes buckets is pending, writers log their rows into the old and the new buckets. The new
+    ones are shown once their instant is older than the timeline: without the clustering the rows would be there twice.
+    """
+    logs, writers = _users_of(context, timeline, plan)
+    instant = plan.instant.requested_time
+    if logs and plan.kind == Action.CLUSTERING:
+        raise TimelineError(
+            f"{len(logs)} log files of later writes are in the buckets that clustering {instant} makes",
+            path=logs[0],
+            remedy="let Hudi run it",
+        )
+    if logs:
+        raise TimelineError(
+            f"{len(logs)} log files of later writes belong to the slices that compaction {instant} opened; "
+            "without it their rows would be lost",
+            path=logs[0],
+            remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
+        )
+    if writers:
+        raise ConflictError(
+            f"{writers[0].action} {writers[0].requested_time} is pending and may be writing to the slices that "
+            f"compaction {instant} opened",
+            remedy="wait for that write, or roll it back when its writer is dead",
+        )
+
+
+def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> tuple[list[str], list[Instant]]:
+    """Log files in the slices that the plan starts, listed now, and pending writes that may put some there."""
+    opens = _opens_slices(context, plan)
+    if not opens and plan.kind != Action.CLUSTERING:
+        return [], []
+    files = files_of(context.storage, plan.instant.requested_time, partitions_of(context, plan))
+    logs = [info.path for info, name in files if isinstance(name, LogFileName)]
+    if not opens:
+        return sorted(logs), []
+    deltas = timeline.pending().of_actions(Action.DELTA_COMMIT)
+    return sorted(logs), [item for item in deltas if item.pending_action == Action.DELTA_COMMIT]
+
+
+def _opens_slices(context: TableContext, plan: PendingPlan) -> bool:
+    """Whether log files of writers are named after the plan."""
+    return plan.kind == "compaction" and not context.config.features.log_name_has_delta_commit
+
+
+def _kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
+    """The plan of which there is a copy; None where there is none."""
+    requested, path = Instant(instant, Action.COMPACTION, State.REQUESTED), _kept_path(instant)
+    try:
+        plan = decode_compaction_plan(context.storage.read(path), path=path, layout=context.active.layout)
+    except StorageNotFoundError:
+        return None
+    except FormatError as error:
+        return PendingPlan(requested, "compaction", damaged=error)
+    return PendingPlan(requested, "compaction", frozenset(operation.file_group for operation in plan.operations))
+
+
+def _restore_if_used(context: TableContext, plan: PendingPlan, *, behind: bool = False) -> None:
+    """Raises ConflictError where a writer uses the removed plan, which is requested again then. `behind` a run that was
+    cut off, a pending writer may have started long after and not use the plan: only log files restore it.
+    """
+    instant = plan.instant.requested_time
+    logs, writers = _users_of(context, context.active.load(), plan)
+    if logs or (writers and not behind):
+        context.active.create_requested(instant, Action.COMPACTION, _with_newer_logs(context, plan))
+        context.storage.delete(_kept_path(instant))
+    if logs:
+        raise ConflictError(
+            f"a writer put {len(logs)} log files behind compaction {instant} while the plan was dropped; the plan is "
+            "back",
+            path=logs[0],
+            remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
+        )
+    if writers:
+        raise ConflictError(
+            f"{writers[0].action} {writers[0].requested_time} began while the plan of compaction {instant} was dropped"
+            + ("" if behind else "; the plan is back"),
+            path=context.active.path_of(writers[0]),
+            remedy="wait for that write, or roll it back when its writer is dead; then drop the plan again",
+        )
+
+
+def _with_newer_logs(context: TableContext, plan: PendingPlan) -> bytes:
+    """The plan's content, with log files that a writer which did not see it appended to the slices that it compacts."""
+    path = _kept_path(plan.instant.requested_time)
+    data = context.storage.read(path)
+    if plan.damaged is not None:
+        return data
+    old = decode_compaction_plan(data, path=path, layout=context.active.layout)
+    listed = dict(list_partitions(context.storage, partitions_of(context, plan)))
+    new = replace(old, operations=tuple(_add_logs(operation, listed) for operation in old.operations))
+    return data if new == old else encode_compaction_plan(new)
+
+
+def _add_logs(operation: CompactionOperation, listed: Mapping[str, Iterable[FileInfo]]) -> CompactionOperation:
+    known, slice_of = {*operation.log_files, *operation.cdc_files}, (operation.file_id, operation.base_instant)
+    added = [
+        (parsed.scan_order, info.name)
+        for info in listed.get(operation.partition, ())
+        for parsed in [parse_data_file(info.name)]
+        if isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == slice_of and info.name not in known
+    ]
+    return replace(operation, log_files=(*operation.log_files, *(name for _, name in sorted(added))))
+
+
+def _kept_path(instant: str) -> str:
+    return ClaimFolder(instant).dropped_plan
