@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hudi_core.services.engine_choice import Choice
     from hudi_core.services.runner import Choose, Progress
     from hudi_core.table import HudiTable
-    from hudi_spark.session_engine import SessionEngine
+    from hudi_spark.engine import SessionEngine
 
 SERVICE_NAMES = tuple(SERVICES)
 SERVICES_SHOWN = ", ".join(sorted(SERVICES))
@@ -265,7 +265,7 @@ def run_on(
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
     """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration."""
-    from hudi_spark.session_engine import SessionEngine
+    from hudi_spark.engine import SessionEngine
 
     def open_session() -> SparkSession:
         from airflow_hudi.jobs.zip import publish_zip

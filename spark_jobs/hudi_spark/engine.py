@@ -6,32 +6,45 @@ One unit is one partition.
 from __future__ import annotations
 
 import json
+import logging
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
-from hudi_core.engine.protocol import Consume, Produce, UnitTask, in_units
+from hudi_core.engine.packed_units import pack_units, result_type
+from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask, in_units
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
+from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.outcome import error_from_json
+from hudi_core.request.requests import Request
 from hudi_core.services.overwrite.source_schema import check_names
-from hudi_spark.arrow_batches import rows_per_batch
-from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
+from hudi_spark.exchange import RowProducer, ShardConsumer, UnitRunner, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
-from hudi_spark.progress import ProgressFolder
+from hudi_spark.probe import probe_executors
 from hudi_spark.staged_rows import STAGED_SCHEMA, StagedPart, dataframe_of, frame_of, staged_names
-from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
+from hudi_spark.tasks import RESULT_SCHEMA, ProgressFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 U = TypeVar("U")
 R = TypeVar("R")
+AnyRequest = TypeVar("AnyRequest", bound=Request)
+
+log = logging.getLogger(__name__)
+
+MAX_RECORDS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
+"""A variable of Databricks' drivers, whose session is the cluster's and not to be stopped by a job."""
 
 
 class SparkEngine:
@@ -46,6 +59,11 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
+    @property
+    def session(self) -> SparkSession:
+        """The session that runs actions."""
+        return self._spark
+
     def run(
         self,
         task: UnitTask[U, R],
@@ -54,12 +72,11 @@ class SparkEngine:
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """Runs `task` on each unit and returns the results in the order of `units`.
-
-        A permanent HudiError of a task travels back as its result and is raised here, typed; the first one by unit
-        order. A StorageError fails the Spark task, so that Spark tries it again (spark.task.maxFailures), and is raised
-        when no attempt succeeded. Anything else that goes wrong is an ExecutionError. Progress counts finished units
-        while they run where executors share the driver's machine; elsewhere it is reported at the start and at the end.
+        """See Engine.run. A permanent HudiError of a task travels back as its result and is raised here, typed; the
+        first one by unit order. A StorageError fails the Spark task, so that Spark tries it again
+        (spark.task.maxFailures), and is raised when no attempt succeeded. Anything else that goes wrong is an
+        ExecutionError. Progress counts finished units while they run where executors share the driver's machine;
+        elsewhere it is reported at the start and at the end.
         """
         if not units:
             return []
@@ -67,7 +84,7 @@ class SparkEngine:
         with ProgressFolder(len(units), progress) as ticks:
             runner = UnitRunner(task, packed, run_epoch, ticks.path)
             rows = self._collect(
-                lambda: self._spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA)
+                lambda: self.session.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA)
             )
         return _results(rows, result_type(task), len(units), "units")
 
@@ -94,20 +111,18 @@ class SparkEngine:
             producer = None if packed is None else RowProducer(produce, packed, run_epoch, shards, ticks.path)
             consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
             rows = self._collect(
-                lambda: exchanged(self._spark, producer, len(units), consumer, shards),
+                lambda: exchanged(self.session, producer, len(units), consumer, shards),
                 getattr(units[0], "rows_per_batch", None) if units else None,
             )
         return _results(rows, result_type(consume), shards, "shards")
 
     def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
-        """See FrameEngine."""
-        return self._stage(frame_of(self._spark, query), folder, storage_options)
+        return self._stage(frame_of(self.session, query), folder, storage_options)
 
     def stage_dataframe(
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
     ) -> frozenset[str]:
-        """See FrameEngine."""
-        return self._stage(dataframe_of(self._spark, function, arguments), folder, storage_options)
+        return self._stage(dataframe_of(self.session, function, arguments), folder, storage_options)
 
     def _stage(self, frame: DataFrame, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
         # Spark would say in the job that a reference is ambiguous.
@@ -119,7 +134,7 @@ class SparkEngine:
     def _collect(self, plan: Callable[[], DataFrame], most_rows: int | None = None) -> list[Row]:
         def act() -> list[Row]:
             # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
-            with rows_per_batch(self._spark, most_rows):
+            with rows_per_batch(self.session, most_rows):
                 rows: list[Row] = plan().collect()
             return rows
 
@@ -140,30 +155,67 @@ class SparkEngine:
         from pyspark.sql.utils import is_remote
 
         if is_remote():
-            self._spark.interruptAll()
+            self.session.interruptAll()
 
 
-@dataclass(frozen=True)
-class UnitRunner:
-    """What an executor's Python worker runs on its partition.
+class SessionEngine(SparkEngine):
+    """With a session of its own: opened when there is work, probed before anything is written; a context manager that
+    stops the session.
 
-    Pickled by reference: the executor needs hudi_spark (--py-files).
+    `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that
+    there is work: an engine that is started by its first `run` finds out only after the instant was claimed. `open` is
+    for work on the driver alone.
     """
 
-    task: UnitTask[Any, Any]
-    units: PackedUnits[Any]
-    run_epoch: int
-    ticks: str | None
+    def __init__(self, open_session: Callable[[], SparkSession], warn: Callable[[str], None]) -> None:
+        self._open_session = open_session
+        self._warn = warn
+        self._opened: SparkSession | None = None
+        self._is_probed = False
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the partition's one row (the index of its unit) and yields one row of RESULT_SCHEMA."""
-        for index in numbers_of(batches):
-            failed, body = outcome_of(partial(self._run_unit, index))
-            ProgressFolder.tick(self.ticks, index)
-            yield result_row(index, failed, body)
+    @property
+    def session(self) -> SparkSession:
+        """Opened and probed."""
+        self.start()
+        return self.open()
 
-    def _run_unit(self, index: int) -> Any:
-        return self.task(self.units.unit(index), attempt_of(self.run_epoch))
+    def start(self) -> None:
+        """Opens and probes the session, once."""
+        if not self._is_probed:
+            report = probe_executors(self.open())
+            report.require()
+            for warning in report.warnings():
+                self._warn(warning)
+            self._is_probed = True
+
+    def with_zone(self, request: AnyRequest) -> AnyRequest:
+        """The request with the session's time zone among its options, where it has none.
+
+        Expressions over timestamps depend on it. Opens the session when it is not open.
+        """
+        if SESSION_ZONE in request.options:
+            return request
+        zone = self.open().conf.get(SESSION_ZONE)
+        return request if not zone else replace(request, options={**request.options, SESSION_ZONE: zone})
+
+    def open(self) -> SparkSession:
+        """Opens the session without using its executors, once."""
+        if self._opened is None:
+            self._opened = self._open_session()
+        return self._opened
+
+    def setups(self) -> tuple[Json, ...]:
+        """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""
+        return probe_executors(self.open()).setups
+
+    def __enter__(self) -> SessionEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened is not None and _OF_DATABRICKS not in os.environ:
+            self._opened.stop()
 
 
 def _results(rows: Sequence[Row], result: type[R], count: int, word: str) -> list[R]:
@@ -177,3 +229,51 @@ def _results(rows: Sequence[Row], result: type[R], count: int, word: str) -> lis
     if len(results) != count:
         raise ExecutionError(f"Spark returned {len(results)} results for {count} {word}")
     return results
+
+
+@dataclass(slots=True)
+class _Limit:
+    """What a session says of itself, and what its running actions request."""
+
+    before: str = ""
+    requested: list[int] = field(default_factory=list)
+
+    @property
+    def now(self) -> str:
+        limit = int(self.before)  # none where it is not positive
+        return str(min([*self.requested, limit] if limit > 0 else self.requested)) if self.requested else self.before
+
+
+_lock = threading.Lock()
+_limits: WeakKeyDictionary[SparkSession, _Limit] = WeakKeyDictionary()
+
+
+@contextmanager
+def rows_per_batch(spark: SparkSession, rows: int | None) -> Iterator[None]:
+    """Lets a mapInArrow of the action in this block have at most `rows` rows at a time, by a conf of the session, which
+    counts rows and no bytes; None changes nothing.
+
+    Spark reads the conf when it makes the tasks of a stage (MapInBatchExec.doExecute), with adaptive execution when the
+    stages before have ended: it is set for the whole action. The tables of a batch share the session between threads:
+    the smallest number counts while several are requested, and the last action restores the session's own. What else
+    runs in the session meanwhile gets more and smaller batches. Raises what a session raises.
+    """
+    if rows is None:
+        yield
+        return
+    with _lock:
+        limit = _limits.setdefault(spark, _Limit())
+        if not limit.requested:
+            limit.before = str(spark.conf.get(MAX_RECORDS))
+        limit.requested.append(rows)
+    try:
+        with _lock:
+            spark.conf.set(MAX_RECORDS, limit.now)
+        yield
+    finally:
+        with _lock:
+            limit.requested.remove(rows)
+            try:
+                spark.conf.set(MAX_RECORDS, limit.now)
+            except SPARK_FAILURES as error:  # the action's own end counts
+                log.warning("%s could not be set to %s again: %s", MAX_RECORDS, limit.now, error)

@@ -1,8 +1,10 @@
-"""An exchange over Spark: DataFrames only, one action.
+"""What Spark's tasks run: units, and both sides of an exchange. Classes are pickled by reference: executors need
+hudi_spark (--py-files).
 
-Rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by another. Shards are spread by the hash of
-their number, so a task may consume several of them, one after the other, and others none. For each shard one row
-without a key is added, so that a shard without rows is consumed, too; nulls sort first.
+An exchange is DataFrames only, one action. Rows are made by one mapInArrow, shuffled by shard, sorted, and consumed by
+another. Shards are spread by the hash of their number, so a task may consume several of them, one after the other, and
+others none. For each shard one row without a key is added, so that a shard without rows is consumed, too; nulls sort
+first.
 """
 
 from __future__ import annotations
@@ -19,10 +21,17 @@ import pyarrow.compute as pc
 
 from hudi_core.engine.exchange import SHARD_ROWS, check_rows
 from hudi_core.engine.packed_units import PackedUnits
-from hudi_core.engine.protocol import Consume, Produce
-from hudi_spark.progress import ProgressFolder
-from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, forget_importers, numbers_of, outcome_of, result_row
-from hudi_spark.task_errors import TaskFailure
+from hudi_core.engine.protocol import Consume, Produce, UnitTask
+from hudi_spark.tasks import (
+    RESULT_SCHEMA,
+    ProgressFolder,
+    TaskFailure,
+    attempt_of,
+    forget_importers,
+    numbers_of,
+    outcome_of,
+    result_row,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,11 +52,28 @@ def exchanged(
 
 
 @dataclass(frozen=True)
-class RowProducer:
-    """What makes rows in an executor's Python worker.
+class UnitRunner:
+    """What an executor's Python worker runs on its partition of units."""
 
-    Pickled by reference: the executor needs hudi_spark (--py-files).
-    """
+    task: UnitTask[Any, Any]
+    units: PackedUnits[Any]
+    run_epoch: int
+    ticks: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Takes the partition's one row (the index of its unit) and yields one row of RESULT_SCHEMA."""
+        for index in numbers_of(batches):
+            failed, body = outcome_of(partial(self._run_unit, index))
+            ProgressFolder.tick(self.ticks, index)
+            yield result_row(index, failed, body)
+
+    def _run_unit(self, index: int) -> Any:
+        return self.task(self.units.unit(index), attempt_of(self.run_epoch))
+
+
+@dataclass(frozen=True)
+class RowProducer:
+    """What makes rows in an executor's Python worker."""
 
     produce: Produce[Any]
     units: PackedUnits[Any]
@@ -72,9 +98,8 @@ class RowProducer:
 
 @dataclass(frozen=True)
 class ShardConsumer:
-    """What consumes the shards of its partition in an executor's Python worker.
-
-    `first_tick` is the progress number of shard 0.
+    """What consumes the shards of its partition in an executor's Python worker. `first_tick` is the progress number of
+    shard 0.
     """
 
     consume: Consume[Any]

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pyspark.errors import PySparkException
 
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
-from hudi_spark.task_errors import error_in_text
+from hudi_spark.tasks import error_in_text
 
 
 def _failures() -> tuple[type[Exception], ...]:

@@ -23,7 +23,7 @@ from hudi_core.services.batch import interrupted, outcome_of, run_job
 from hudi_core.services.verbs import probe_store
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
-from hudi_spark.session_engine import SessionEngine
+from hudi_spark.engine import SessionEngine
 from hudi_spark.signals import Termination
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.table import HudiTable
-from hudi_spark.session_engine import SessionEngine
+from hudi_spark.engine import SessionEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,7 @@ from hudi_core.engine.packed_units import PackedUnits, pack_units
 from hudi_core.errors import HudiError
 from hudi_core.query.read_plan import read_split
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_spark.task_attempts import numbers_of
-from hudi_spark.task_errors import TaskFailure
+from hudi_spark.tasks import TaskFailure, numbers_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.errors import ConfigError
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_spark.task_attempts import attempt_of
+from hudi_spark.tasks import attempt_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -30,7 +30,7 @@ from hudi_core.errors import (
 )
 from hudi_core.services.clustering.sorted_groups import SortUnit
 from hudi_core.services.overwrite.row_shards import RowsUnit
-from hudi_spark.arrow_batches import MAX_RECORDS
+from hudi_spark.engine import MAX_RECORDS
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import pytest
 
 from hudi_core.errors import ConfigError, CorruptFileError, ExecutionError
 from hudi_spark.failure import REMEDY_LOGS, REMEDY_MEMORY, REMEDY_WHEEL, REMEDY_ZIP, translate
-from hudi_spark.task_errors import TaskFailure
+from hudi_spark.tasks import TaskFailure
 
 WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.
@@ -45,7 +45,7 @@ def test_a_module_that_executors_lack_is_named_with_the_remedy(line: str, module
 
 def test_the_error_of_a_task_is_returned_itself() -> None:
     error = CorruptFileError("cut short", path="city=a/f.parquet", remedy="restore it")
-    found = translate(RuntimeError(WORKER.format(line=f"hudi_spark.task_errors.TaskFailure: {TaskFailure(error)}")))
+    found = translate(RuntimeError(WORKER.format(line=f"hudi_spark.tasks.TaskFailure: {TaskFailure(error)}")))
     assert type(found) is CorruptFileError
     assert (found.message, found.path, found.remedy) == ("cut short", "city=a/f.parquet", "restore it")
 

@@ -29,8 +29,8 @@ from hudi_core.request.requests import (
 from hudi_core.request.results import RunResult
 from hudi_core.services.batch import run_job
 from hudi_core.table import HudiTable
+from hudi_spark import engine
 from hudi_spark import job as job_module
-from hudi_spark import session_engine
 from hudi_spark.job import deliver, main, read_request, run_requests
 from hudi_spark.probe import ProbeReport
 from tests.support.golden_data import GoldenCase
@@ -208,7 +208,7 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
             raise answer
         return ProbeReport(answer)
 
-    monkeypatch.setattr(session_engine, "probe_executors", probed)
+    monkeypatch.setattr(engine, "probe_executors", probed)
     session: Any = Session()
     result = run_requests(DoctorRequest(str(golden("9", "mor_compacted").table)), lambda: session)
     document = result.document["document"]
@@ -247,7 +247,7 @@ def test_the_sessions_zone_is_an_option_of_the_run(
     golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch, options: dict[str, str], expected: str
 ) -> None:
     seen: list[Request] = []
-    monkeypatch.setattr(session_engine, "probe_executors", lambda _: ProbeReport((FULL,)))
+    monkeypatch.setattr(engine, "probe_executors", lambda _: ProbeReport((FULL,)))
     monkeypatch.setattr(
         HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or RunResult()
     )

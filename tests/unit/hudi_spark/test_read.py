@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hudi_core.table import HudiTable
 from hudi_spark.read import SplitReader, bins_of
-from hudi_spark.task_errors import TaskFailure, error_in_text
+from hudi_spark.tasks import TaskFailure, error_in_text
 from tests.support.golden_data import open_case
 from tests.support.rows import assert_same_rows
 

@@ -10,8 +10,8 @@ import pytest
 
 from hudi_core.errors import ConfigError, ExecutionError
 from hudi_spark import session
+from hudi_spark.engine import SessionEngine
 from hudi_spark.session import classic_conf, open_session
-from hudi_spark.session_engine import SessionEngine
 
 ZIP = Path("/cache/hudi-jobs.zip")
 

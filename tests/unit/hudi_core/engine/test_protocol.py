@@ -6,8 +6,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, RemoteEngine, TaskAttempt
-from hudi_spark.engine import SparkEngine
-from hudi_spark.session_engine import SessionEngine
+from hudi_spark.engine import SessionEngine, SparkEngine
 
 
 @pytest.mark.parametrize("engine", [LocalEngine, SparkEngine])

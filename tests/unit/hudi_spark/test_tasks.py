@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark import SparkFiles, TaskContext
 
-from hudi_spark import task_attempts
-from hudi_spark.task_attempts import forget_importers, numbers_of
+from hudi_spark import tasks
+from hudi_spark.tasks import forget_importers, numbers_of
 
 
 def zip_of(path: Path, package: str) -> str:
@@ -39,7 +39,7 @@ def zips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str, str
     )
     monkeypatch.setattr(TaskContext, "get", object)
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path / "brought"))
-    monkeypatch.setattr(task_attempts, "__file__", f"{found[1]}/hudi_spark/task_attempts.pyc")
+    monkeypatch.setattr(tasks, "__file__", f"{found[1]}/hudi_spark/tasks.pyc")
     monkeypatch.setattr(sys, "path", [*found, *sys.path])
     for module in [name for name in sys.modules if name.startswith("forgotten_")]:
         del sys.modules[module]

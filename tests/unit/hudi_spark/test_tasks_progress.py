@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_spark.progress import ProgressFolder
+from hudi_spark.tasks import ProgressFolder
 
 
 def wait_for(seen: list[tuple[int, int]], value: tuple[int, int]) -> None:

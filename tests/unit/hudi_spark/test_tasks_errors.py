@@ -17,7 +17,7 @@ from hudi_core.errors import (
     TimelineError,
     is_transient,
 )
-from hudi_spark.task_errors import TaskFailure, error_from_json, error_in_text, error_to_json
+from hudi_spark.tasks import TaskFailure, error_from_json, error_in_text, error_to_json
 
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)),
@@ -30,7 +30,7 @@ def test_every_error_survives_with_its_fields(kind: type[HudiError]) -> None:
     error = kind("what happened\nin two lines", path="a/b", remedy="do this")
     for found in (
         error_from_json(error_to_json(error)),
-        error_in_text(f"Traceback…\n hudi_spark.task_errors.TaskFailure: {TaskFailure(error)}\n\tat org.apache"),
+        error_in_text(f"Traceback…\n hudi_spark.tasks.TaskFailure: {TaskFailure(error)}\n\tat org.apache"),
     ):
         assert type(found) is kind
         assert (found.message, found.path, found.remedy) == ("what happened\nin two lines", "a/b", "do this")

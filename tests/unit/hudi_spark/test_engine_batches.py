@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from hudi_spark.arrow_batches import MAX_RECORDS, rows_per_batch
+from hudi_spark.engine import MAX_RECORDS, rows_per_batch
 
 
 class Session:

@@ -1,0 +1,177 @@
+"""What the driver and Spark's tasks tell each other: the attempt that a task is, its result or its error, whole and
+typed, and that a unit is finished.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from zipimport import zipimporter
+
+import pyarrow as pa
+
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.engine.serializer import to_text
+from hudi_core.errors import ExecutionError, HudiError, is_transient
+from hudi_core.request.outcome import error_from_json, error_to_json
+
+RESULT_SCHEMA = "unit long, failed boolean, body binary"
+_MARKER = "HUDI_TASK_ERROR"
+_MARKED = re.compile(rf"{_MARKER} (\{{.*\}})")
+_INTERVAL_SECONDS = 0.5
+
+
+def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
+    """The attempt that this Spark task is; `partition_id` is that of a part of its partition.
+
+    Raises ExecutionError outside a Spark task.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise ExecutionError("a unit was run outside a Spark task")
+    # taskAttemptId is unique among all attempts of one Spark application, run_epoch among applications that run one
+    # instant.
+    number = context.partitionId() if partition_id is None else partition_id
+    return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
+
+
+def outcome_of(work: Callable[[], Any]) -> tuple[bool, bytes]:
+    """Whether `work` failed for good, and its result as serializer.to_text or its error as JSON.
+
+    Raises TaskFailure, which fails the Spark task, where trying again helps.
+    """
+    try:
+        return False, to_text(work()).encode()
+    except Exception as error:
+        if isinstance(error, HudiError) and not is_transient(error):
+            return True, json.dumps(error_to_json(error)).encode()
+        raise TaskFailure(error) from error
+
+
+def numbers_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The numbers of units or bins in a partition: one row each, so there is nothing to vectorise. Behind the last one
+    the task is over; see forget_importers.
+    """
+    try:
+        for batch in batches:
+            yield from batch.column(0).to_pylist()
+    finally:
+        forget_importers()
+
+
+def forget_importers() -> None:
+    """Drops the importers that this worker keeps for zip files and the folders in them, but for files of the user's
+    that Spark brought; an import makes them again.
+
+    Before each task PySpark's worker tells every importer that modules may be new, upon which each reads the whole
+    directory of its zip again (zipimporter.invalidate_caches, since Python 3.10): 0.25 CPU seconds a task, measured.
+    The job zip is named by its content, and those of Spark are installed.
+    """
+    from pyspark import SparkFiles, TaskContext
+
+    if TaskContext.get() is None:
+        return  # on a driver
+    brought = SparkFiles.getRootDirectory()
+    for path, importer in list(sys.path_importer_cache.items()):
+        if not isinstance(importer, zipimporter):
+            continue
+        is_the_users = importer.archive.startswith(brought) and not __file__.startswith(importer.archive)
+        if importer.prefix or not is_the_users:
+            sys.path_importer_cache.pop(path, None)
+
+
+def result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:
+    """One row of RESULT_SCHEMA: the unit or shard, whether it failed for good, and its result or its error as text."""
+    columns = [pa.array([index], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])
+
+
+class TaskFailure(Exception):
+    """Raised out of a Spark task so that Spark runs it again; its text carries the typed error for the driver.
+
+    An error that is not the engine's own is a defect, or the machine's state (disk full, out of memory).
+    """
+
+    def __init__(self, error: Exception) -> None:
+        if not isinstance(error, HudiError):
+            error = ExecutionError(f"{type(error).__name__}: {error}")
+        super().__init__(f"{_MARKER} {json.dumps(error_to_json(error))}")
+
+
+def error_in_text(text: str) -> HudiError | None:
+    """The error that a TaskFailure put into a Spark failure's text; None when there is none or Spark cut it off."""
+    match = _MARKED.search(text)
+    if match is None:
+        return None
+    try:
+        value = json.loads(match.group(1))
+    except json.JSONDecodeError:
+        return None
+    return error_from_json(value)
+
+
+class ProgressFolder:
+    """Calls `progress(done, total)` from a thread of its own when `done` grew, and at the start and the end: finished
+    units leave an empty file in a folder. It works where executors run on the driver's machine (local masters). On a
+    cluster the folder is not there, and only the start and the end are reported; what its jobs do is seen in Spark's
+    UI.
+    """
+
+    def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="hudi-progress", daemon=True)
+        self._reported = -1
+
+    @property
+    def path(self) -> str | None:
+        """The folder of the ticks; None without a listener."""
+        return None if self._folder is None else self._folder.name
+
+    def __enter__(self) -> ProgressFolder:
+        if self._progress is not None:
+            self._folder = tempfile.TemporaryDirectory(prefix="hudi-progress-", ignore_cleanup_errors=True)
+            # Executors of a standalone cluster may run here as another user.
+            Path(self._folder.name).chmod(0o733)
+            self._report(0)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is None:
+            return
+        self._stop.set()
+        self._thread.join()
+        if kind is None:
+            self._report(self._total)
+        self._folder.cleanup()
+
+    @staticmethod
+    def tick(path: str | None, unit: int) -> None:
+        """On an executor: marks `unit` as finished. A folder that is not on this machine is ignored."""
+        if path is not None:
+            with suppress(OSError):
+                (Path(path) / str(unit)).touch()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_INTERVAL_SECONDS):
+            self._report(sum(1 for _ in Path(self.path or "").iterdir()))
+
+    def _report(self, done: int) -> None:
+        if self._progress is not None and done > self._reported:
+            self._reported = done
+            self._progress(done, self._total)
