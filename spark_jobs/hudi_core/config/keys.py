@@ -51,9 +51,7 @@ class ConfigKey(Generic[T_co]):
 
 
 def read_fields(of: type[C], options: Mapping[str, str], *, source: str | None = None, **given: Any) -> C:
-    """An object of the dataclass `of`: the fields in `given`, and those of a key as `options` say. Raises ConfigError,
-    naming the key and `source`, for a value that is not valid.
-    """
+    """An object of the dataclass `of`: fields in `given`, and those of a key as `options` say. Raises ConfigError."""
     declared = {item.name: item.metadata.get(_KEY) for item in dataclasses.fields(cast(Any, of))}
     read = {name: key.read(options, path=source) for name, key in declared.items() if key and name not in given}
     return of(**read, **given)

@@ -1,7 +1,4 @@
-"""Options of the table's lock, under Hudi's own names: the provider, and what each provider needs.
-
-As HoodieLockConfig and the classes beside it. How often a lock is tried within its wait is in transaction/locks/base.
-"""
+"""Options of the table's lock, under Hudi's own names: the provider, and what each needs (HoodieLockConfig)."""
 
 from __future__ import annotations
 
@@ -147,8 +144,8 @@ class LockConfig:
 
     @staticmethod
     def of(options: Mapping[str, str], uri: str = "") -> LockConfig:
-        """Reads the lock options of the table at `uri`. A folder without a leading slash or a scheme is taken below the
-        table; Hudi takes it below the directory that its process runs in.
+        """Of the table at `uri`. A folder without a leading slash or a scheme is below it; for Hudi, below its working
+        directory.
         """
         folder = LOCK_PATH.read(options)
         expire, wait = LOCK_EXPIRE_MINUTES.read(options), LOCK_WAIT_MS.read(options)
@@ -204,9 +201,7 @@ class LeaseConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> LeaseConfig:
-        """Reads the options. Raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule
-        (StorageBasedLockConfig).
-        """
+        """Raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule (StorageBasedLockConfig)."""
         lease = read_fields(LeaseConfig, options)
         if lease.validity_seconds < 10 * lease.renew_seconds:
             raise ConfigError(
@@ -266,7 +261,7 @@ def required(key: ConfigKey[str | None], options: Mapping[str, str]) -> str:
 
 
 def writers_base_path(options: Mapping[str, str], uri: str) -> str:
-    """The table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a://. As
-    FSUtils.s3aToS3.
+    """The table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a://
+    (FSUtils.s3aToS3).
     """
     return _S3A.sub("s3://", BASE_PATH.read(options) or uri)

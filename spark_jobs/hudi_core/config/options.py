@@ -73,9 +73,8 @@ _OTHERS = frozenset(
 
 
 def planned_before(service: str, instant: str, options: Iterable[str]) -> str | None:
-    """What is said by a run that would plan with `options`, and takes a plan that was made before: it follows the plan.
-    None where there are no options that only the planning of a clustering or compaction reads. The size of a
-    clustering's files is none of them: a run takes it first.
+    """What a run says that would plan with `options`, and takes a plan that was made before. None where no option is
+    read by planning alone, as the size of a clustering's files is not.
     """
     prefix = _PLANS.get(service)
     if prefix is None:
@@ -99,9 +98,8 @@ def warn_of_misspelt(options: Mapping[str, str]) -> None:
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raises ConfigError for an option of ours that does not exist or any known option whose value is not valid.
-    Options of Hudi that this release has no use for are let through: job configurations are shared with Hudi's own
-    jobs.
+    """Raises ConfigError for an option of ours that does not exist or any known option whose value is not valid. Hudi's
+    others are let through: job configurations are shared with its own jobs.
     """
     unknown = sorted(
         name for name in options if name.strip().lower().startswith("airflow_hudi.") and name not in _NAMES

@@ -87,8 +87,8 @@ class TablePolicies:
 
 
 def place_of(address: str) -> str:
-    """The address of a table as addresses are compared: its scheme as scheme_of has it, none of a local one, no slash
-    twice or at the end. Raises ConfigError for what is no address.
+    """An address as addresses are compared: without the scheme of a local one, no slash twice or at the end. Raises
+    ConfigError.
     """
     scheme = scheme_of(address)
     if scheme != "file":

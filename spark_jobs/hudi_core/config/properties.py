@@ -1,6 +1,5 @@
-"""Java `.properties` text: Latin-1, `\\` escapes, `#` and `!` comments, continued lines.
-
-As java.util.Properties.load and store.
+r"""Java `.properties` text: Latin-1, `\` escapes, `#` and `!` comments, continued lines (java.util.Properties.load,
+store).
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ _FOREIGN = re.compile(r"[^ -~]+")
 
 
 def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
-    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`. Linear
-    in the size of `data`, which the storage bounds (model.size_limits).
-    """
+    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`."""
     if b"\x00" in data:
         raise CorruptFileError(
             "the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup"
@@ -33,9 +30,7 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:
-    """The text that parses to `properties`, in their order, after a `#` line for each of `comments`. It escapes as
-    Properties.store.
-    """
+    """The text that parses to `properties`, as Properties.store escapes it, after a `#` line for each of `comments`."""
     lines = [f"#{' '.join(comment.split())}" for comment in comments]
     lines += [
         f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in properties.items()
@@ -74,9 +69,7 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Key and value: the key ends at the first unescaped `=`, `:` or blank. Blanks around one `=` or `:` belong to
-    neither.
-    """
+    """The key ends at the first unescaped `=`, `:` or blank; blanks around one `=` or `:` belong to neither."""
     match = _KEY_END.search(line)
     if match is None:
         return line, ""

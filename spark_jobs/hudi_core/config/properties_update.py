@@ -25,9 +25,9 @@ _REMEDY = "no writer may change the properties without the table lock; find the 
 
 
 def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
-    """Sets properties of the table; returns all of them. The caller holds the table lock. It may be repeated: nothing
-    is written where nothing changes, and what a crash left of an earlier update is repaired first. Raises ConflictError
-    when another writer is changing the properties, the errors of TableConfig.load when there are none that are whole.
+    """Sets properties of the table, under the table lock; returns all of them. Nothing is written where nothing
+    changes, and what a crash left of an earlier update is repaired first. Raises ConflictError when another writer is
+    changing the properties, the errors of TableConfig.load when there are none that are whole.
     """
     old = _recovered(storage)
     raw = parse_properties(old, path=PROPERTIES)
@@ -51,8 +51,8 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
 
 
 def _recovered(storage: Storage) -> bytes:
-    """The whole file, after a crash is repaired: a damaged or missing file is restored from the backup. The backup is
-    deleted then.
+    """The whole file, after a crash is repaired: a damaged or missing file is restored from the backup, which is
+    deleted.
     """
     failure: FormatError | ConfigError | None = None
     for path in (PROPERTIES, BACKUP):

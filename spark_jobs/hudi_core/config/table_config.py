@@ -25,9 +25,8 @@ from hudi_core.storage.one_look import once
 
 
 def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
-    """The zone's name for timeline.instant_time: UTC when the properties say so, else the option, else LOCAL. LOCAL is
-    this process's zone. `hoodie.table.timeline.timezone` = LOCAL means the zone of the process that wrote the table,
-    which the table does not record.
+    """The zone's name for timeline.instant_time: UTC when the properties say so, else the option, else LOCAL, this
+    process's: the table does not record the zone of the process that wrote it.
     """
     return config.timezone if config.timezone == "UTC" else TIMELINE_ZONE.read(options)
 
@@ -113,8 +112,8 @@ class TableConfig:
 
     @property
     def dropped_columns(self) -> tuple[str, ...]:
-        """The partition columns where data files lack them. The table's schema may name them all the same: of Hudi's
-        writers the row writer leaves them in it, and in the file a column without values, which cannot be read.
+        """The partition columns where data files lack them. Hudi's row writer leaves them in the table's schema, and in
+        the file a column without values, which cannot be read.
         """
         return self.partition_fields if self.drop_partition_columns else ()
 
@@ -124,8 +123,8 @@ class TableConfig:
 
     @property
     def is_of_hudi_1(self) -> bool:
-        """Whether Hudi 1.x wrote the properties. Of version 6, too, it names the timeline's folder in them, which 0.15
-        does not know.
+        """Whether Hudi 1.x wrote the properties: of version 6, too, it names the timeline's folder, which 0.15 does not
+        know.
         """
         return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
 
@@ -137,8 +136,8 @@ class TableConfig:
     @staticmethod
     def load(storage: Storage, *, base: str = "") -> TableConfig:
         """Reads and checks the properties of the table at `base` (`""`, or `.hoodie/metadata` for the metadata table).
-        Raises ConfigError when there is no table, CorruptFileError when neither the file nor its backup is whole, and
-        UnsupportedVersionError for a version that this release does not handle. Every message names the file.
+        Raises ConfigError when there is no table, CorruptFileError when neither the file nor its backup is whole,
+        UnsupportedVersionError.
         """
         main, backup = join(base, PROPERTIES), join(base, BACKUP)
         return once(storage, main, lambda: _read_valid(storage, main, backup))
@@ -146,8 +145,8 @@ class TableConfig:
     @staticmethod
     def parse(data: bytes, *, path: str = PROPERTIES, any_version: bool = True) -> TableConfig:
         """The properties as typed values. Raises CorruptFileError (checksum, missing keys) or ConfigError naming
-        `path`. Unless `any_version`, also UnsupportedVersionError, before the meaning of any other key is evaluated,
-        and UnsupportedError for a base file format that this release cannot read.
+        `path`. Unless `any_version`, also UnsupportedVersionError, before any other key is evaluated, and
+        UnsupportedError for LANCE.
         """
         return TableConfig.of(parse_properties(data, path=path), path=path, any_version=any_version)
 
@@ -190,9 +189,8 @@ def table_checksum(database: str, name: str) -> int:
 
 
 def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
-    """The file, else its backup. A writer creates the backup, deletes the file, writes it again and deletes the backup
-    (HoodieTableConfig.modify). So the file is read again after the backup was found missing, and while a backup exists,
-    an unreadable pair is tried a few times.
+    """The file, else its backup: a writer creates the backup, deletes the file, writes it again and deletes the backup
+    (HoodieTableConfig.modify). While a backup exists, an unreadable pair is tried a few times.
     """
     failure: HudiError | None = None
     for attempt in range(_ATTEMPTS):

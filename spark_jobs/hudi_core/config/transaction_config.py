@@ -14,9 +14,7 @@ _PACKAGE = "org.apache.hudi.client.transaction."
 
 
 class Strategy(Enum):
-    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class. The names are compared; no
-    class is loaded.
-    """
+    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class. No class is loaded."""
 
     SIMPLE = "SimpleConcurrentFileWritesConflictResolutionStrategy"
     """The first to commit wins."""

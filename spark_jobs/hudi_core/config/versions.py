@@ -28,21 +28,15 @@ class TableVersion:
     typed_statistics: bool = False
     """Values of column statistics are physical values with a type beside them (else logical values in wrappers)."""
     unified_reader: bool = True
-    """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader). Log blocks newer than the query are
-    skipped (otherwise the scan ends there), and partition columns keep their place in the schema.
+    """Its Hudi reads slices by HoodieFileGroupReader: log blocks newer than the query are skipped (else the scan ends
+    there), and partition columns keep their place in the schema.
     """
     incremental_full_scan: bool = True
-    """Its Hudi by default answers an incremental query from the latest snapshot where files are missing. Otherwise the
-    query fails.
-    """
+    """Its Hudi answers an incremental query from the latest snapshot where files are missing (else the query fails)."""
     incremental_whole_groups: bool = False
-    """Its Hudi reads the file groups of an incremental query's range whole. Otherwise only the files that the range's
-    commits name.
-    """
+    """Its Hudi reads the file groups of an incremental query's range whole (else the files that its commits name)."""
     incremental_filters_base: bool = False
-    """Its Hudi drops base rows that the range did not write before it merges log records with them. That is Parquet's
-    record filter (imbueConfigs).
-    """
+    """Its Hudi drops base rows that the range did not write before it merges log records with them (imbueConfigs)."""
     hudi_1_log_headers: bool = True
     """Readers know the log block headers of Hudi 1.x, of partial rows and record positions; otherwise they fail."""
     partial_update_modes: bool = False
@@ -50,9 +44,7 @@ class TableVersion:
     clean_plan_in_inflight: bool = True
     """The inflight file of a clean holds the plan again, which 0.15 and 1.0 read to resume; otherwise it is empty."""
     indexes_all_columns: bool = False
-    """A new index of column statistics holds every column unless configured. Otherwise the first 32, and three of the
-    `_hoodie_*` columns.
-    """
+    """A new index of column statistics holds every column (else the first 32, and three of the `_hoodie_*` columns)."""
     conflict_release: str = "1.2"
     """The release whose rules define which concurrent operations a commit is compared with (transaction.conflict)."""
     metadata_needs_rest: bool = False
@@ -66,14 +58,11 @@ class TableVersion:
     index_plan_extra: bool = True
     """Plans of indexing actions have extra metadata for each partition."""
     cleans_leave_statistics: bool = False
-    """Cleans of its Hudi keep the column statistics of the files that they delete in some cases. Those of log files,
-    and in partitions of base files (which HoodieTableMetadataUtil.getColumnStatsRecords of 0.15 searches by the ends of
-    their names).
+    """Cleans of its Hudi keep column statistics of log files, and in partitions of base files (which
+    HoodieTableMetadataUtil.getColumnStatsRecords of 0.15 searches by the ends of their names).
     """
     log_compaction_by_commits: bool = False
-    """Its Hudi plans log compactions after so many delta commits, of slices with so many log files; otherwise log
-    blocks alone count.
-    """
+    """Its Hudi plans log compactions by delta commits and log files (else by log blocks alone)."""
     metadata_bloom_entries: int = 60000
     """The keys that a row of the bloom filter in the metadata table's base files is made for."""
 
@@ -117,9 +106,7 @@ SUPPORTED = (V6, V8, V9)
 
 
 def require_supported(version: int, layout: int, path: str) -> TableVersion:
-    """The version's features. Raises UnsupportedVersionError, naming `path`, for a version or layout that does not
-    exist or is not read.
-    """
+    """The version's features; raises UnsupportedVersionError, naming `path`."""
     for candidate in SUPPORTED:
         if candidate.number == version:
             if layout != candidate.layout:

@@ -19,8 +19,7 @@ from hudi_core.config.keys import (
 
 _MAX = 2**53
 _MOST_SORTED = 512 << 20
-"""Arrow takes the texts of a column as one array of 2 GiB at most; the last batch, or pieces that overlap, come on top.
-"""
+"""Arrow takes texts of a column as one array of 2 GiB at most; the last batch, or overlapping pieces, come on top."""
 
 PARQUET_CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",

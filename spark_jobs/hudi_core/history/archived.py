@@ -103,8 +103,8 @@ class CompletionTimes:
                 self._times.setdefault(instant.requested_time, instant.completed_at)
 
     def of(self, requested_time: str) -> str | None:
-        """The completion time of the instant, in layout 1 its requested time; None while it is pending or unknown. As
-        CompletionTimeQueryViewV2. Raises StorageError or FormatError when the archive cannot be read.
+        """The completion time of the instant, in layout 1 its requested time; None while it is pending or unknown.
+        Raises StorageError or FormatError when the archive cannot be read.
         """
         found = self._times.get(requested_time)
         if found is not None or (self._begin is not None and requested_time >= self._begin):

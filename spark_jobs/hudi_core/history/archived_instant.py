@@ -35,8 +35,7 @@ _MEMBERS: Final = {
     (Action.LOG_COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
     (Action.REPLACE_COMMIT, State.REQUESTED): "hoodieRequestedReplaceMetadata",
 }
-"""Which member holds the content of a file that is an Avro container already, by action and state. Others are not kept.
-"""
+"""Which member holds the content of a file that is an Avro container already. Others are not kept."""
 
 
 InstantKey = tuple[str, str]

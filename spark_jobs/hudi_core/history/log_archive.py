@@ -86,15 +86,14 @@ class _Found(NamedTuple):
 
 
 _last_found: Final[WeakKeyDictionary[Storage, dict[str, _Found]]] = WeakKeyDictionary()
-"""Of each table's storage that is in use, by folder. A command opens the archive several times, also under the table
-lock: while path, size and modification time of every file are the same, it is read once.
+"""By storage and folder: a command opens the archive several times, and reads it once while path, size and modification
+time of every file are the same.
 """
 
 
 class LogArchive:
-    """The archive in `folder`, as its files at the first query show it; see history.archived.ArchivedTimeline. The
-    first query lists the files, and reads each once, one block at a time, unless another LogArchive of the same storage
-    has read the same files. Times, actions and places are kept as long as the storage: about 600 bytes an instant. Not
+    """The archive in `folder`, as its files at the first query show it; see ArchivedTimeline. They are read once, one
+    block at a time. Times, actions and places are kept as long as the storage: about 600 bytes an instant. Not
     thread-safe.
     """
 

@@ -94,9 +94,7 @@ def read_batches(
 
 
 def write_batches(file: BinaryIO, batches: Iterable[pa.RecordBatch], *, path: str) -> None:
-    """Writes one file of `batches` in SCHEMA, sorted by requested time; GZIP as Hudi's. The caller closes `file`.
-    Holds 16 MiB of them at most.
-    """
+    """Writes a file of `batches` in SCHEMA, sorted by requested time; GZIP as Hudi's. Holds 16 MiB of them at most."""
     writer = BaseFileWriter(file, SCHEMA, path=path, style=ParquetStyle(row_group_bytes=_ROW_GROUP_BYTES))
     for rows in batches:
         writer.write(rows)
@@ -111,8 +109,8 @@ _ORDER: Final = attrgetter("requested_time", "action")
 
 
 class LsmHistory:
-    """The archive in `folder`, by its latest snapshot at the first query; see history.archived.ArchivedTimeline. Keeps
-    the times and actions of every file it has read, about 300 bytes an instant; content is never kept. Not thread-safe.
+    """The archive in `folder`, by its latest snapshot at the first query; see ArchivedTimeline. Keeps times and actions
+    of the files it has read, about 300 bytes an instant. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:

@@ -46,9 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LsmWriter:
-    """Adds to the archive in `folder`; see archiving.ArchiveWriter. `history_batch` files of a level are merged, of
-    `history_file_bytes` at most; `manifests_retained` snapshots are kept for readers that started before the latest.
-    """
+    """Adds to the archive in `folder`; see archiving.ArchiveWriter."""
 
     storage: Storage
     folder: str
@@ -66,9 +64,7 @@ class LsmWriter:
         return frozenset(map(key_of, found)).intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. A file that a crash left without a snapshot is replaced: no reader uses it. Raises
-        ConflictError where another process archives, too.
-        """
+        """See ArchiveWriter. Raises ConflictError where another process archives, too."""
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
         path = f"{self.folder}/{begin}_{end}_0.parquet"

@@ -55,9 +55,8 @@ class HistoryFile:
 
 
 def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
-    """The files of the latest snapshot, oldest first; empty when nothing was ever archived. Raises CorruptFileError
-    when a manifest is missing that the version file names, is no manifest, or names a file that cannot be one of the
-    archive's; StorageError when the storage fails.
+    """The files of the latest snapshot, oldest first; empty when nothing was ever archived. Raises CorruptFileError for
+    a manifest that is missing or none, or names a file that cannot be one of the archive's.
     """
     version = latest_version(storage, folder)
     return [] if version is None else read_manifest(storage, folder, version)

@@ -1,7 +1,4 @@
-"""Data skipping by expression indexes: which of them a predicate can use, and what they exclude.
-
-As ExpressionIndexSupport.
-"""
+"""Data skipping by expression indexes: which a predicate can use, and what they exclude (ExpressionIndexSupport)."""
 
 from __future__ import annotations
 

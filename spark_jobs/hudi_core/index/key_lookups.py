@@ -126,10 +126,10 @@ def groups_of_keys(
 def groups_of_values(
     metadata: MetadataTable, bound: Bound, hidden: Collection[str], current: Collection[FileGroupId]
 ) -> frozenset[FileGroupId] | None:
-    """The file groups of the rows with values of an indexed column; None when no secondary index applies. The values
-    are those that the predicate leaves the column. A secondary index gives the record keys, the record index their
-    locations; file groups of which it may lack rows are added. Of several indexes each narrows the answer. `hidden` are
-    columns whose values in the query are not those of the rows, `current` as in groups_of_keys.
+    """The file groups of the rows with the values that the predicate leaves an indexed column; None when no secondary
+    index applies. A secondary index gives the record keys, the record index their locations; file groups of which it
+    may lack rows are added. `hidden` are columns whose values in the query are not those of the rows, `current` as in
+    groups_of_keys.
     """
     if RECORD_INDEX not in metadata.partition_types:
         return None

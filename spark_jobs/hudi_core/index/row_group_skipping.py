@@ -1,6 +1,5 @@
-"""Which row groups of a base file are read, by its footer's statistics (row_group_chooser).
-
-And which base files cannot hold some keys, by the key range and the bloom filter in the footer.
+"""Which row groups of a base file are read, by its footer's statistics; which base files cannot hold some keys, by the
+key range and the bloom filter in the footer.
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ def row_group_chooser(
 ) -> RowGroups | None:
     """The filter for row groups of a base file that is read alone; None when no footer statistics can help. Not for
     base files that log files are merged with: a row that does not match may decide the result of its key. `merged` and
-    `incremental` are as for filegroup.read.partition_values; columns that are read from the path are not filtered by
-    the file. `by_other_name` are columns that older files may hold under another name, or not at all under theirs
-    (schema-on-read).
+    `incremental` are as for filegroup.read.partition_values. `by_other_name` are columns that older files may hold
+    under another name, or not at all (schema-on-read).
     """
     hidden = {
         *partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path,
@@ -72,9 +70,7 @@ def row_group_chooser(
 def footer_ranges(
     metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType], rows: pa.Schema
 ) -> dict[Operand, ColumnRange]:
-    """The ranges of columns, in the types of the query, per row group; those without statistics are omitted. `rows`
-    are the query's columns.
-    """
+    """The ranges of columns, in the types of the query, per row group; those without statistics are omitted."""
     leaves = leaf_columns(metadata)
     schema = schema_of(metadata).to_arrow_schema()
     # Their numbers are of other dates: what is read of them is refused, and nothing is ruled out by them.
@@ -103,9 +99,8 @@ def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
 
 
 def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
-    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`. For
-    tables without an index; optional, as it opens each file. Raises StorageNotFoundError, or CorruptFileError for a
-    file or filter that is broken.
+    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`. Opens the
+    file. Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
     """
     with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path, storage.limits) as file:
         if choose is not None and choose(file.metadata) == []:

@@ -87,13 +87,11 @@ class SkippingPlan:
         options: Mapping[str, str] | None = None,
         by_other_name: Collection[str] = (),
     ) -> None:
-        """`bound` is bound to all columns that the query's reader yields.
-
-        `merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the
-        newest snapshot, not of an earlier one or of a range of commits (`incremental`). `metadata` has the indexes,
-        None uses none. `storage` is the data path, for the footers of base files when the option enables them.
-        `by_other_name` are columns that older files may hold under another name (schema-on-read), of which no
-        statistics are used. Raises ConfigError for an option that is not valid.
+        """`merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the
+        newest snapshot, not of an earlier one or of a range of commits (`incremental`). `storage` is the data path, for
+        the footers of base files when the option enables them. `by_other_name` are columns that older files may hold
+        under another name (schema-on-read), of which no statistics are used. Raises ConfigError for an option that is
+        not valid.
         """
         chosen = options or {}
         self._bound = bound

@@ -40,8 +40,8 @@ _SOURCE = "split of a change-data read"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it, None the
-    query's own. Where not `inclusive`, the blocks of `up_to` itself do not.
+    """A file slice before or after a commit. `up_to` is the newest commit whose log blocks belong to it (where
+    `inclusive`), None the query's own.
     """
 
     file_slice: FileSlice
@@ -91,9 +91,7 @@ class ChangeReader:
     on_corrupt: Callable[[CorruptBlock], None] = warn_of_corrupt
 
     def read(self, change: Change) -> Iterator[pa.RecordBatch]:
-        """The change's rows. Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its
-        slices.
-        """
+        """Raises what SliceReader.read raises, and CorruptFileError for a log that does not fit its slices."""
         if change.logs:
             yield from self._logged(change)
         elif change.after is None and change.before is not None:

@@ -29,23 +29,23 @@ from hudi_core.view.file_system_view import FileSystemView
 
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
-    """The earliest pending commit, deltacommit or replacecommit that is no clustering. As
-    TimelineUtils.validateTimestampAsOf. Compactions and clusterings change no row, so they may stay pending. Raises
-    FormatError for a plan that cannot be read.
+    """The earliest pending commit, deltacommit or replacecommit that is no clustering
+    (TimelineUtils.validateTimestampAsOf): compactions and clusterings change no row. Raises FormatError for a plan that
+    cannot be read.
     """
     return next(pending_ingestion(active, timeline), None)
 
 
 _LONGEST_WRITE: Final = timedelta(days=1)
-"""The longest assumed duration of a write (CompletionTimeQueryViewV2). Instants are searched from this long before the
-start of a range.
+"""The longest assumed duration of a write: instants are searched from this long before a range
+(CompletionTimeQueryViewV2).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """The completed commits after `begin` and up to `end`, in timeline order, with metadata whose paths are checked.
-    `archived` are all instants that completed after `begin` and are in the archive alone. `end` None is the latest.
+    """The completed commits after `begin` and up to `end` (None: the latest), in timeline order, with metadata whose
+    paths are checked. `archived` are all instants that completed after `begin` and are in the archive alone.
     """
 
     begin: str
@@ -108,9 +108,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
-    """The completed commits; in layout 1 only as far as the option on incomplete ones allows. As
-    handleHollowCommitIfNeeded.
-    """
+    """The completed commits; in layout 1 as far as the option on pending ones allows (handleHollowCommitIfNeeded)."""
     commits = list(timeline.commits())
     if context.config.features.completion_time_in_name:
         return commits

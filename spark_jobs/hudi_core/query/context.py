@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class ReadContext:
     """A table as a query sees it. `storage` is the control side; tasks open the data path from `uri` and
-    `storage_options`. `options` have Hudi's own names. Services add locks, claims and the clock (services.context).
+    `storage_options`. `options` have Hudi's own names.
     """
 
     uri: str
@@ -42,9 +42,9 @@ class ReadContext:
     def metadata_table(
         self, mode: MetadataMode, timeline: Timeline, schema: AvroSchema | None = None
     ) -> MetadataTable | None:
-        """The metadata table at `timeline`, None where it is not to be used. `auto` continues without one that cannot
-        be read, with a warning. `schema` is the query's, for the types of statistics; the timeline's when None. Raises
-        MetadataUnavailableError for `on` when there is no metadata table to read.
+        """The metadata table at `timeline`, None where it is not to be used; `auto` continues without one that cannot
+        be read, with a warning. `schema` is the query's, for the types of statistics. Raises MetadataUnavailableError
+        for `on` without one.
         """
         if mode == "off" or (mode == "auto" and FILES_PARTITION not in self.config.metadata_partitions):
             return None

@@ -99,9 +99,7 @@ def _combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroup
 def _replaced(
     context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
 ) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
-    """The slices whose rows overwrites and dropped partitions of the range replaced, and by which instant. Clusterings
-    do not count.
-    """
+    """The slices that overwrites and dropped partitions of the range replaced, not clusterings, and by which."""
     view = context.view(timeline, listing=listing)
     slices, instants = [], {}
     for instant, commit in commits.metadata.items():
@@ -172,8 +170,8 @@ def _written_slices(
 
 
 class CommitListing:
-    """The files that commits record as written, as a view.listing.FileListing. Sizes are those of the table's listing;
-    of a missing file, the commit's. Modification times are 0.
+    """The files that commits record as written, as a view.listing.FileListing; sizes are the listing's, else the
+    commit's.
     """
 
     def __init__(self, commits: CommitRange, listing: FileListing) -> None:
@@ -222,9 +220,9 @@ def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[F
 
 
 def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of those of `slices` with a partial-update block. It costs one or two ranged reads for every log
-    block up to the first of them. Raises StorageNotFoundError for a missing file, CorruptFileError or UnsupportedError
-    for one that is no log file of a known format.
+    """The file groups of those of `slices` with a partial-update block, by one or two ranged reads for every log block
+    up to the first. Raises StorageNotFoundError for a missing file, CorruptFileError or UnsupportedError for one of no
+    known format.
     """
 
     def is_partial(item: FileSlice) -> bool:

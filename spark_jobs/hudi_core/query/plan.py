@@ -164,9 +164,7 @@ def _passed(timeline: Timeline, clean: _Clean, instant: str, why: str, way: str)
 
 
 def _way_back(timeline: Timeline, instant: str) -> str:
-    """The remedy besides reading later. A savepoint keeps the files, but Hudi and this engine check only what cleans
-    retain.
-    """
+    """The remedy besides reading later: a savepoint keeps the files, but only what cleans retain is checked."""
     read = max(
         (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
     )

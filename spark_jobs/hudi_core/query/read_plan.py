@@ -34,13 +34,13 @@ from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.view.file_group import FileSlice, check_slice
 
 REPLACED_BY: Final = "replaced_by"
-"""In a split: the instant that replaced its rows, None for rows that the range wrote. In what splits share: whether the
-two are distinguished.
+"""In a split: the instant that replaced its rows, None for rows that the range wrote; in the common part: whether they
+differ.
 """
 OnCorrupt = Callable[[CorruptBlock], None]
 _QUERIES: Final = 8
-"""How many prepared queries a process caches, each some hundred kilobytes. Preparing takes 0.7 ms, for a table of 300
-columns 14 ms.
+"""Prepared queries that a process caches, each some hundred kilobytes: to prepare one takes 0.7 ms, of 300 columns 14
+ms.
 """
 
 
@@ -61,9 +61,7 @@ class ReadPlan:
     def batches(
         self, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, split by split, read in this process. `storage` is the table's data path when it is open already;
-        `on_corrupt` is SliceReader's.
-        """
+        """All rows, split by split, read in this process."""
         for split in self.splits:
             yield from read_split(self.common, split, storage, on_corrupt)
 
@@ -78,8 +76,8 @@ def read_split(
     common: Json, split: Json, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already. Raises
-    ConfigError for JSON that this version did not write, StorageNotFoundError for a missing file, FormatError for one
-    that is broken or not supported.
+    ConfigError for JSON that this version did not write, StorageNotFoundError, FormatError for a file that is broken or
+    not supported.
     """
     try:
         uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])

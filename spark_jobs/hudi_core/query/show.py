@@ -115,8 +115,8 @@ class CommitTotals:
 
 
 def active_commit_totals(active: ActiveTimeline, instants: Iterable[Instant]) -> dict[Instant, CommitTotals]:
-    """What each completed commit among `instants`, of the active timeline, wrote. A commit is missing whose file is
-    gone or damaged. It costs one read for each commit, several at once.
+    """What each completed commit among `instants` wrote; a commit is missing whose file is gone or damaged. One read
+    for each.
     """
 
     def read(instant: Instant) -> CommitMetadata | None:

@@ -77,9 +77,7 @@ def lacks_credentials(error: BaseException | None) -> bool:
 
 
 def _is_busy(error: BaseException, path: str, uri: str) -> bool:
-    """Whether a service answered that it is overloaded or failed for now: the request is right, and may pass later.
-    What the table's own names hold is no answer.
-    """
+    """Whether a service answered that it is busy or failed for now. What the table's own names hold is no answer."""
     codes = (service_code(error), *(getattr(error, name, None) for name in ("code", "status", "status_code")))
     text = str(error).replace(uri, "").replace(path, "") if path else str(error).replace(uri, "")
     return any(str(code) in _BUSY_CODES for code in codes) or any(
@@ -136,9 +134,7 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
-    """What the client of S3 raises that is no OSError (credentials that are absent, names that cannot be), where it is
-    loaded.
-    """
+    """What the client of S3 raises that is no OSError, where it is loaded."""
     loaded = sys.modules.get("botocore.exceptions")
     return () if loaded is None else (loaded.BotoCoreError,)
 

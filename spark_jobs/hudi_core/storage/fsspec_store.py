@@ -1,6 +1,5 @@
-"""A table on any storage that fsspec reaches.
-
-It carries a timeline on S3, where conditional writes make the exclusive create.
+"""A table on any storage that fsspec reaches; on S3, where conditional writes make the exclusive create, with its
+timeline.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from hudi_core.storage.s3_conditional import S3Conditional
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
-"""Schemes where an exclusive create is proven (tests/contract/test_storage.py). fsspec's own `x` mode elsewhere shows
-partial content or races.
-"""
+"""Schemes where an exclusive create is proven. fsspec's own `x` mode elsewhere shows partial content or races."""
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""
 

@@ -315,9 +315,7 @@ class LocalStorage(Storage):
         return found
 
     def _check_special(self, path: str, target: str) -> None:
-        """Refuses what is neither a file nor a folder: without an error, a query would lose the rows of a file that was
-        replaced by it.
-        """
+        """Refuses what is neither a file nor a folder: a query would lose the rows of a file that it replaced."""
         try:
             mode = os.lstat(target).st_mode
         except FileNotFoundError:

@@ -23,9 +23,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Net changes, paths in order: files that were written and are there, and files that are there no more. A file that
-    was written and deleted again is in `reverted` alone: it counts as new.
-    """
+    """Net changes, paths in order. A file that was written and deleted again is in `reverted` alone."""
 
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -64,9 +62,7 @@ class RecordingStorage:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[], Changes]]:
-        """Yields a function that returns the changes since here. May be nested; behind the outermost all is forgotten.
-        Memory: the paths that were changed, as often as they were.
-        """
+        """Yields a function that returns the changes since here. May be nested; the outermost forgets all."""
         with self._guard:
             self._recordings += 1
             start = len(self._events)
@@ -155,9 +151,7 @@ class RecordingStorage:
 
 @contextmanager
 def exit_code_of_changes(storage: Storage) -> Iterator[None]:
-    """Lets bad input that is found behind a change of `storage` end as a failure, and say what became of the changes. A
-    storage that records nothing leaves errors as they are.
-    """
+    """Lets bad input that is found behind a change of `storage` fail, and say what became of the changes."""
     if not isinstance(storage, RecordingStorage):
         yield
         return

@@ -75,9 +75,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path, which may have `://` in it where it
-    is absolute. Raises ConfigError for none.
-    """
+    """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
     if not uri.strip():
         raise ConfigError("the address of the table is empty", remedy="give a path or an address")
     if uri.startswith("/") or ("://" not in uri and not is_file_uri(uri)):
@@ -87,8 +85,8 @@ def scheme_of(uri: str) -> str:
 
 
 def plan_address(storage: Storage, path: str) -> str:
-    """The full address of `path`, as Hudi writes it into a rollback plan; this engine never follows one. It is an
-    absolute path on a local file system, else one with a scheme.
+    """The full address of `path`, as Hudi writes it into a plan: an absolute path on a local file system, else with a
+    scheme.
     """
     root = (local_path(storage.uri) if scheme_of(storage.uri) == "file" else storage.uri).rstrip("/")
     return f"{root}/{path}" if path else root or "/"

@@ -37,9 +37,7 @@ class S3Conditional:
         self._checked = False
 
     def read(self, target: str, *, path: str, check: Check) -> tuple[bytes, str]:
-        """The content and its ETag, of one answer; raises StorageNotFoundError. `check` raises for a number of bytes
-        that is too large, before the content is read.
-        """
+        """The content and its ETag, of one answer. `check` raises for too many bytes, before they are read."""
         with translated(path, self._uri, LIBRARY_FAILURES):
             data, etag = sync(self._fs.loop, _get, self._fs, target, check)
         return bytes(data), str(etag)

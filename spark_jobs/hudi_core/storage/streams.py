@@ -66,9 +66,8 @@ class GuardedInput(io.RawIOBase):
 
 
 class GuardedOutput(io.RawIOBase):
-    """A writer over `inner`. `finish` runs before `inner` is closed, in the same guarded call; the file is complete
-    when close returned. A `with` block that ends in an error runs `discard` instead (where the storage can), so that a
-    half-written object is not published.
+    """A writer over `inner`. `finish` runs before it is closed, in the same guarded call. A `with` block that ends in
+    an error runs `discard` instead (where the storage can), so that a half-written object is not published.
     """
 
     def __init__(

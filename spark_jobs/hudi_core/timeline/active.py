@@ -59,8 +59,8 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """The completion time of each completed instant of `timeline`: in layout 1 its file's modification time. Hudi
-        0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
+        """The completion time of each completed instant; in layout 1 its file's modification time, as in Hudi 0.15
+        (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
         """
         completed = timeline.completed()
         if not self._naming.completes_by_name:
@@ -125,8 +125,8 @@ class ActiveTimeline:
         }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """A state's file as a plain dictionary, `{}` when it is empty. Raises StorageNotFoundError. For the completed
-        state of layout 2 use read_of: its file's name carries the completion time.
+        """A state's file as a plain dictionary, `{}` when it is empty; for the completed state of layout 2 use read_of.
+        Raises StorageNotFoundError.
         """
         path = self.path(requested_time, action, state)
         return decode_any(self._content(path, action, state), path=path)
@@ -167,9 +167,7 @@ class ActiveTimeline:
         return True
 
     def empty_inflight(self, requested_time: str, action: str) -> None:
-        """Takes the content out of an inflight file, which is not created anew where another process has removed it:
-        raises ConflictError. Call it under the table lock.
-        """
+        """Empties an inflight file, under the table lock; raises ConflictError where another process has removed it."""
         path = self.path(requested_time, action, State.INFLIGHT)
         try:
             if not self._storage.supports_conditional_write:
@@ -185,13 +183,11 @@ class ActiveTimeline:
             ) from error
 
     def complete(self, requested_time: str, action: str, data: bytes, completion_time: str | None = None) -> Instant:
-        """Completes an inflight instant by one exclusive create; what it wrote is visible from then on.
-
-        Layout 2 needs the completion time, which is part of the file's name. There the create alone does not decide
-        which process completes the instant: call it under the table lock with a time that was decided once for the
-        instant (transaction.commit); any completed file of the instant is refused. Layout 1 records no completion time
-        and ignores it. Raises StorageExistsError when the instant is completed already, TimelineError when it is not
-        inflight or `data` is empty (an empty completed file reads as a commit that wrote nothing).
+        """Completes an inflight instant by one exclusive create; what it wrote is visible from then on. In layout 2,
+        whose names have the completion time, the create alone does not decide which process completes the instant: call
+        it under the table lock with a time that was decided once (transaction.commit). Layout 1 ignores the time.
+        Raises StorageExistsError when the instant is completed already, TimelineError when it is not inflight or `data`
+        is empty (an empty completed file reads as a commit that wrote nothing).
         """
         path = self.path(requested_time, action, State.COMPLETED, completion_time)
         if not data:
@@ -240,9 +236,7 @@ class ActiveTimeline:
         return self._storage.delete(self.path(requested_time, action, state))
 
     def drop(self, requested_time: str, action: str) -> None:
-        """Takes a pending instant off the timeline: its inflight file, then its requested one. Raises TimelineError for
-        a completed one.
-        """
+        """Takes a pending instant off the timeline. Raises TimelineError for a completed one."""
         for state in (State.INFLIGHT, State.REQUESTED):
             self.remove(requested_time, action, state)
 

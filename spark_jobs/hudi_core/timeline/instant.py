@@ -47,8 +47,7 @@ COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.RE
 WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
 """The actions that write data files, by pending and completed names (HoodieTimeline.getWriteTimeline)."""
 REPLACING_ACTIONS: Final = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
-"""The actions that put new file groups in place of others: a clustering is pending under either name, by the table's
-version."""
+"""The actions that replace file groups: a clustering is pending under either name, by the table's version."""
 PLANNED_ACTIONS: Final = KNOWN_ACTIONS - {Action.COMMIT, Action.DELTA_COMMIT, Action.SAVEPOINT}
 """The actions whose requested file is a plan; that of a replacecommit is a plan only for a clustering."""
 

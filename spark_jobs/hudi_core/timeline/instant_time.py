@@ -116,8 +116,8 @@ def _is_instant(digits: str) -> bool:
 
 
 def earlier(instant: str, millis: int) -> str:
-    """The instant time that many milliseconds before `instant`, as 17 digits: as text it is smaller. The digits are
-    what counts, whatever the zone. Raises TimelineError for an instant that is no date.
+    """The instant time that many milliseconds before `instant`, as 17 digits: as text it is smaller. Raises
+    TimelineError for an instant that is no date.
     """
     try:
         return format_instant(_moment(_padded(instant)) - timedelta(milliseconds=millis))
@@ -131,8 +131,8 @@ def _padded(instant: str) -> str:
 
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
     """A new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is later. As
-    text it is larger than every given time, also than those with a suffix. `clock` gives an aware moment; the default
-    is the system's. Raises TimelineError when a given time is ahead of the clock and is no date.
+    text it is larger than every given time, also than those with a suffix. Raises TimelineError when a given time is
+    ahead of the clock and is no date.
     """
     now = datetime.now(timezone.utc) if clock is None else clock()
     candidate = format_instant(now.astimezone(zone_of(zone)))

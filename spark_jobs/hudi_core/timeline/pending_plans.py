@@ -70,9 +70,8 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 
 
 def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
-    """The file groups of a compaction's, log compaction's or clustering's plan; None for other writes. Of a clustering
-    these are the file groups that it replaces (actions.replacecommit). Raises FormatError naming the plan's file when
-    it is not safe, StorageNotFoundError.
+    """The file groups that a compaction's, log compaction's or clustering's plan rewrites; None for other writes.
+    Raises FormatError naming the plan's file when it is not safe, StorageNotFoundError.
     """
     if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):
         plan = active.read_plan(instant.requested_time, instant.pending_action)
@@ -89,9 +88,7 @@ def pending_plan_on(
     is_ours: Callable[[FileGroupId], bool],
     actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> tuple[Instant, FileGroupId] | None:
-    """The oldest pending instant of `actions` whose plan is on a file group of ours, and the first of these. Raises as
-    planned_file_groups.
-    """
+    """The oldest pending instant of `actions` whose plan is on a file group of ours, and the first of these."""
     for item in timeline.pending().of_actions(*actions):
         shared = min(filter(is_ours, planned_file_groups(active, item) or ()), default=None)
         if shared is not None:

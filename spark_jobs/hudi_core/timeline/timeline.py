@@ -16,9 +16,7 @@ LONG_AGO: Final = 10**10
 
 
 class Timeline:
-    """Instants in timeline order, one per instant time and action class. Immutable; times compare as text. Mirrors
-    HoodieDefaultTimeline of Hudi 0.15 and BaseTimelineV2 of 1.x.
-    """
+    """Instants in timeline order, one per instant time and action class (HoodieDefaultTimeline, BaseTimelineV2)."""
 
     def __init__(self, instants: Iterable[Instant] = ()) -> None:
         self.instants: tuple[Instant, ...] = tuple(sorted(instants, key=lambda instant: instant.sort_key))
@@ -63,9 +61,7 @@ class Timeline:
         return self.filter(lambda instant: not instant.is_completed)
 
     def pending_changes(self) -> Timeline:
-        """The pending instants without savepoints. A savepoint has the requested time of its commit: an unfinished one
-        says nothing of whether the files at that time count.
-        """
+        """The pending instants without savepoints, which have the requested times of their commits."""
         return self.pending().filter(lambda instant: instant.action != Action.SAVEPOINT)
 
     def commits(self) -> Timeline:
@@ -147,9 +143,7 @@ class Timeline:
 
 
 def seconds_since(time: str, now: datetime, zone: str) -> int:
-    """The seconds since an instant time or completion time of a timeline in `zone` (instant_time.zone_of); LONG_AGO
-    where it is no date.
-    """
+    """The seconds since a time of a timeline in `zone` (instant_time.zone_of); LONG_AGO where it is no date."""
     try:
         return int((now - parse_instant(time, zone)).total_seconds())
     except TimelineError:
@@ -162,8 +156,8 @@ def age_of(instant: Instant, now: datetime, zone: str) -> int:
 
 
 def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: str) -> Iterator[tuple[Instant, int]]:
-    """The instants that were requested more than `seconds` before `now` and are not completed, oldest first, each with
-    its age in seconds; see age_of.
+    """The pending instants that were requested more than `seconds` before `now`, oldest first, with their ages in
+    seconds.
     """
     for item in timeline.pending():
         age = age_of(item, now, zone)

@@ -1,6 +1,5 @@
-"""The claim: at most one live process runs an instant, and a dead one (claim_file.py says when) is succeeded.
-
-The files of a claim are in claim_file.py; a process makes itself the owner here, and keeps and releases the instant.
+"""The claim: at most one live process runs an instant, and a dead one is succeeded (claim_file.py says when, and has
+the files).
 """
 
 from __future__ import annotations
@@ -96,9 +95,7 @@ class Claim:
         self.decided = None
 
     def decided_ago(self) -> float:
-        """Seconds since the last sign of life of the owner that decided: its decision, heartbeat or release, by the
-        storage's clock.
-        """
+        """Seconds since the last sign of life of the owner that decided, by the storage's clock."""
         folder, epoch = self._folder, self._decided_by or self.epoch
         signs = {folder.decision(epoch), folder.heartbeat(epoch), folder.released(epoch)}
         seen = (info.modified for info in self._storage.list_files(folder.path) if info.path in signs)
@@ -137,8 +134,8 @@ class Claim:
         )
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is the one that this process made. Claims of an instant that is not over are
-        never removed, so that epochs only grow; where one was removed by hand, another owner may have the same number.
+        """Whether the file of this epoch is the one that this process made: another owner may have the number of one
+        that was removed by hand.
         """
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
@@ -158,10 +155,9 @@ def claim(
     interval_ms: int = 60_000,
     tolerable_misses: int = 2,
 ) -> Claim:
-    """Makes this process the owner of `instant`, with its heartbeat running. Takes over from an owner that released the
-    instant, is provably dead, or whose heartbeat expired by its own interval; the ages are measured on the storage's
-    clock, or against `now` (seconds since the epoch) when given. Raises ConflictError, naming owner and time, when the
-    owner may be alive or another process took over first.
+    """Makes this process the owner of `instant`, with its heartbeat running, after one that released it, is provably
+    dead, or whose heartbeat expired by its own interval, on the storage's clock or against `now` (seconds since the
+    epoch). Raises ConflictError, naming owner and time, when that may be alive or another process took over first.
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(
@@ -197,8 +193,8 @@ def claim(
 
 
 def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> tuple[list[int], int]:
-    """The epochs that may be succeeded now, and the last number in use; raises ConflictError while the highest one's
-    owner may be alive.
+    """The epochs that may be succeeded, and the last number in use; raises ConflictError while the last owner may be
+    alive.
     """
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())

@@ -25,9 +25,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """The content of a claim file. `interval_ms` is in milliseconds, `claimed` in seconds since the epoch by the
-    storage's clock, 0 in a record that was not read from a file.
-    """
+    """The content of a claim file. `claimed`: seconds by the storage's clock, 0 where it was not read from a file."""
 
     path: str
     epoch: int
@@ -78,9 +76,8 @@ def current_claim(storage: Storage, instant: str) -> ClaimRecord | None:
 
 
 def is_free(storage: Storage, instant: str) -> bool:
-    """Whether a takeover would change nothing. That is so when no claim was ever made or the last owner released it, no
-    decision is left to carry out, and neither that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead
-    owners before the last one do not count.
+    """Whether a takeover would change nothing: no claim was ever made or the last owner released it, no decision is
+    left to carry out, and neither that owner nor a writer of Hudi left a heartbeat.
     """
     folder = ClaimFolder(instant)
     files = storage.list_files(folder.path)
@@ -157,8 +154,8 @@ def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], flo
 
 
 def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
-    """Until when, in seconds since the epoch by the storage's clock, the owner of a claim that is not live may have
-    written: its release, else its last heartbeat and as long as it may be silent.
+    """Until when, by the storage's clock, the owner of a claim that is not live may have written: its release, else its
+    last heartbeat and as long as it may be silent.
     """
     folder = ClaimFolder(instant)
     times = {info.path: info.modified for info in storage.list_files(folder.path)}
@@ -169,8 +166,8 @@ def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
 def silence(
     storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded. That is when it released
-    the instant, is provably dead, or its heartbeat expired. `files` are those of the folder, by path.
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded. `files` are those of the
+    folder, by path.
     """
     if folder.released(epoch) in files:
         return None

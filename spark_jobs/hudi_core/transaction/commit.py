@@ -46,9 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Completer:
-    """Completes instants of one table for the owner of a claim. `_lock` makes the table lock; `_clock` draws completion
-    times, which layout 2 records.
-    """
+    """Completes instants of one table for the owner of a claim."""
 
     _timeline: ActiveTimeline
     _claim: Claim
@@ -65,13 +63,10 @@ class Completer:
         preconditions: tuple[Precondition, ...] = (),
     ) -> Instant:
         """Completes the inflight `action` (the pending name, `compaction`) at `instant` with the file `content`.
-
-        `publish` updates the metadata table. It is called under the lock, once per attempt, with the claim checked on
-        both sides: what an owner published that was succeeded meanwhile is rolled back by the new owner. Raises
-        ConflictError when the instant is no longer this owner's to complete, and whatever `publish`, a precondition or
-        the storage raises. After a StorageError the instant may be completed all the same, now or later, with these
-        very bytes: `finish_decided` of the next claim finds out. Raises TimelineError when `content` is empty (see
-        ActiveTimeline.complete).
+        `publish` updates the metadata table, under the lock, with the claim checked on both sides. Raises ConflictError
+        when the instant is no longer this owner's to complete, and whatever `publish`, a precondition or the storage
+        raises. After a StorageError the instant may be completed all the same, now or later, with these very bytes:
+        `finish_decided` of the next claim finds out. Raises TimelineError when `content` is empty.
         """
         if not content:
             raise TimelineError("a completed instant must have content", path=self._timeline.folder)
@@ -176,10 +171,10 @@ def check_not_rolled_back(
     """Raises ConflictError when a rollback names `instant` that is pending, or that was not completed on the timeline
     `since`, which was read before the first file of this attempt.
 
-    `read_target` gives the instant that a rollback rolls back. Hudi 1.x makes the check of pending ones before a
-    commit: a rollback that started after ours ended would delete the files that we publish. A completed one has deleted
-    them, although the instant may be inflight again: Hudi's writers with services inline or in threads roll back what
-    they find inflight, and run the plan themselves (BaseHoodieTableServiceClient.compact, cluster).
+    Hudi 1.x makes the check of pending ones before a commit: a rollback that started after ours ended would delete the
+    files that we publish. A completed one has deleted them, although the instant may be inflight again: Hudi's writers
+    with services inline or in threads roll back what they find inflight, and run the plan themselves
+    (BaseHoodieTableServiceClient.compact, cluster).
     """
     before = since.completed().of_actions(Action.ROLLBACK).requested_times
     for rollback in timeline.of_actions(Action.ROLLBACK):

@@ -147,8 +147,8 @@ def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iter
 def check_markers(
     storage: Storage, timeline: Timeline, instant: str, groups: Iterable[FileGroupId], live: frozenset[str]
 ) -> None:
-    """Raises ConflictError when another live writer has announced a file in one of `groups`. `live` are the instants
-    with a fresh heartbeat (Heartbeats.live): the markers of dead writers do not count.
+    """Raises ConflictError when a live writer (`live` are instants with a fresh heartbeat) has announced a file in one
+    of `groups`.
     """
     folders = [folder.rpartition("/")[2] for folder in storage.list_folders(TEMP_FOLDER)]
     marked = marked_groups({other: list_markers(storage, other) for other in rivals(folders, instant, timeline, live)})

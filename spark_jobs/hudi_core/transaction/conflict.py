@@ -59,9 +59,9 @@ class OperationStart:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An instant on the timeline under the lock, as the timeline's names show it. `completed_at` orders completions:
-    the completion time, in layout 1 the time at which the completed file was modified. `clustering`: it is one, under
-    either action. `alive`: its writer has a fresh heartbeat.
+    """An instant on the timeline under the lock. `completed_at` orders completions: in layout 1 the time at which the
+    completed file was modified. `clustering`: it is one, under either action. `alive`: its writer has a fresh
+    heartbeat.
     """
 
     instant: Instant
@@ -155,10 +155,9 @@ def judge(
     *,
     blocks_on_requested: bool = False,
 ) -> Verdict:
-    """The verdict over candidates, with the file groups that they changed or plan to change. `blocks_on_requested`: a
-    clustering yields to live ingestion that has not recorded yet what it writes
-    (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError where a bucket's file
-    id has no number.
+    """The verdict over candidates. `blocks_on_requested`: a clustering yields to live ingestion that has not recorded
+    yet what it writes (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError
+    where a bucket's file id has no number.
     """
     found = [(other, _conflict(this, other, strategy, blocks_on_requested)) for other in others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))

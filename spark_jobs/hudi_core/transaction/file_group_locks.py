@@ -57,9 +57,8 @@ class FileGroupLocks:
         self.release()
 
     def acquire(self) -> None:
-        """Takes every lock, in the order of partition and file id, or none of them. Raises LockError naming the holder
-        of the first group that is taken. All processes take them in one order, so that one of those that need a group
-        succeeds.
+        """Takes every lock or none; all processes in one order, so that one of those that need a group succeeds. Raises
+        LockError naming the holder of the first group that is taken.
         """
         try:
             for group in self._groups:

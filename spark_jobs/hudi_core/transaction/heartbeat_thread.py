@@ -44,8 +44,7 @@ def sign_age(signs: Iterable[float], now: float, tolerance: float) -> float | No
 
 class Renewal:
     """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped. An
-    Exception of `renew` is logged and the call tried again after the next interval: the lease itself expires when it
-    was not renewed for too long.
+    Exception is logged and the call tried again: the lease itself expires when it was not renewed for too long.
     """
 
     def __init__(self, renew: Callable[[], bool], *, interval_seconds: float, name: str) -> None:
@@ -81,9 +80,8 @@ class Renewal:
 
 
 class Heartbeat(Renewal):
-    """Calls `beat` at once and then every `interval_seconds` until stopped. A failed beat is tried again at the next
-    turn; `check` raises once the last good one is older than `tolerance_seconds`, since by then others may take this
-    process for dead.
+    """Calls `beat` at once and then every `interval_seconds`. `check` raises once the last good one is older than
+    `tolerance_seconds`, since by then others may take this process for dead.
     """
 
     def __init__(
@@ -96,9 +94,7 @@ class Heartbeat(Renewal):
         self._last = time.monotonic()
 
     def start(self, *, at_once: bool = True) -> None:
-        """Sends the first heartbeat, whose failure is raised here, unless something else shows now that this process is
-        alive, and starts the thread.
-        """
+        """With `at_once`, sends the first heartbeat, whose failure is raised here; starts the thread."""
         if at_once:
             self._send()
         super().start()

@@ -44,9 +44,9 @@ def damaged(reason: str, path: str) -> CorruptFileError:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: `text` is for messages; the other fields identify it on its machine. A boot id and a PID namespace
-    name one running kernel and one view of its processes (proc(5)); with the start time of the process in clock ticks a
-    reused PID is recognized. Empty where the system does not give them.
+    """A process: `text` is for messages. Boot id and PID namespace name one running kernel and one view of its
+    processes (proc(5)); by its start time in clock ticks a reused PID is recognized. Empty where the system does not
+    give them.
     """
 
     text: str
@@ -77,9 +77,8 @@ class Owner:
         return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
 
     def is_provably_dead(self) -> bool:
-        """True only when the process table it lived in can be seen from here and does not hold it any more. A host name
-        alone proves nothing (containers share names), so an owner from another kernel or PID namespace is never "dead"
-        here; its heartbeat has to expire.
+        """True only when the process table it lived in is seen from here and does not hold it: containers share host
+        names.
         """
         if not self._same_process_table(Owner.current()) or not self.process_start:
             return False

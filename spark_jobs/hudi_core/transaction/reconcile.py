@@ -53,9 +53,8 @@ def files_of(
 
 
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """The base files that `instant` wrote into `partitions`, whatever their file group; one listing per partition. Log
-    files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and
-    holds other writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
+    """The base files that `instant` wrote into `partitions`. No log files: one named after a compaction's instant
+    belongs to the slice that it opens, and holds other writers' rows (ListingBasedRollbackStrategy).
     """
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 

@@ -76,9 +76,7 @@ class Heartbeats:
     silent_seconds: float = 0.0
     """Seconds without heartbeat and change after which a write counts as failed; never less than the tolerance."""
     ours: Mapping[str, bool] = field(default_factory=dict)
-    """The pending overwrites of this engine, each with whether its owner is dead (own_writes.py): whatever the
-    heartbeats say, which a dead owner leaves.
-    """
+    """The pending overwrites of this engine, each with whether its owner is dead, whatever the heartbeats say."""
 
     def age(self, instant: str) -> float | None:
         """Seconds since the instant's last heartbeat; None when it has none."""
@@ -100,9 +98,8 @@ class Heartbeats:
 def read_heartbeats(
     storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None, silent_seconds: float = 0.0
 ) -> Heartbeats:
-    """All heartbeats of a table, by one listing. `beat` is the interval that its writers share; ages are measured on
-    the storage's clock. `now` (seconds since the epoch) replaces that clock where nothing may be written, as in a dry
-    run.
+    """All heartbeats of a table, by one listing; ages are measured on the storage's clock, or by `now` (seconds since
+    the epoch) where nothing may be written, as in a dry run.
     """
     last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
@@ -113,8 +110,7 @@ def refuse_live_writer(
     storage: Storage, instant: str, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None
 ) -> None:
     """Raises ConflictError while a heartbeat shows that a writer of Hudi is at work on `instant`, as Hudi 1.2 does
-    before it runs a planned service. Beside a claim that is not released the heartbeat is that of its owner
-    (owner_liveness.py). `beat` and `now`: see read_heartbeats.
+    before it runs a planned service. Beside a claim that is not released the heartbeat is that of its owner.
     """
     folder = ClaimFolder(instant)
     if not storage.exists(folder.hudi_heartbeat):
@@ -136,8 +132,8 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
 
 
 def silent_seconds(options: Mapping[str, str]) -> float:
-    """Seconds for which a write without a heartbeat counts as alive, as the options say. Zero where they set the
-    policy: then a missing heartbeat is an expired one, as in HoodieHeartbeatUtils.
+    """Seconds for which a write without a heartbeat counts as alive; zero where the options set the policy, as in
+    HoodieHeartbeatUtils.
     """
     return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
 
@@ -162,7 +158,7 @@ def expired_writes(
 def may_be_alive(
     instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats
 ) -> bool:
-    """Whether a process may be at work on a pending instant. Its heartbeat is fresh, or it has none and changed lately
+    """Whether a process may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately
     (but not by being copied). `changed` is what ActiveTimeline.modified gives.
     """
     return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
@@ -255,9 +251,7 @@ def process_of(owner: Owner) -> dict[str, str]:
 
 
 def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, timeline: Timeline) -> Heartbeats:
-    """The heartbeats, and of each pending overwrite of this engine whether its owner is dead. Beside none of them
-    nothing is read.
-    """
+    """The heartbeats, and of each pending overwrite of this engine whether its owner is dead."""
     found: dict[str, bool] = {}
     for item in timeline.pending().of_actions(Action.REPLACE_COMMIT):
         try:

@@ -130,9 +130,7 @@ class CleanConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> CleanConfig:
-        """Reads the options. Raises ConfigError for values that are not valid, and for a partition filter with
-        incremental cleaning.
-        """
+        """Raises ConfigError for values that are not valid, and for a partition filter with incremental cleaning."""
         CLEAN_TRIGGER.read(options)
         cap = CLEAN_MAX_COMMITS.read(options)
         config = read_fields(CleanConfig, options, policy=_policy(options), max_commits=None if cap == _NO_CAP else cap)

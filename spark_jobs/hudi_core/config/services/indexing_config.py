@@ -1,6 +1,5 @@
-"""Options of indexing: which indexes to build, and how long a build waits for writers.
-
-They have Hudi's own names where Hudi has them.
+"""Options of indexing: which indexes to build, and how long a build waits for writers. Names are Hudi's where it has
+them.
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ PLAN_VERSION: Final = 2
 """Plans of version 2 hold full paths, plans of version 1 file names in another field (CleanPlanV2MigrationHandler)."""
 METADATA_VERSION: Final = 2
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
-"""Extra metadata of a clean: the savepoints at the time it was planned, as a comma list.
-CleanerUtils.SAVEPOINTED_TIMESTAMPS.
-"""
+"""Extra metadata of a clean: the savepoints when it was planned, by commas (CleanerUtils.SAVEPOINTED_TIMESTAMPS)."""
 
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it before it is run"
 
@@ -41,9 +39,9 @@ class RetainedInstant:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What a clean deletes. `files` maps a partition path to plain names of base and log files. `last_completed` is the
-    last completed commit when it was planned, `""` when there was none. `dropped_partitions` go as a whole: nothing but
-    the files listed is left in them. `earliest` is None for the policy by file versions.
+    """What a clean deletes: by partition path, plain names of base and log files. `last_completed` is the last
+    completed commit when it was planned, `""` for none. `dropped_partitions` go as a whole. `earliest` is None by file
+    versions.
     """
 
     policy: str
@@ -117,8 +115,7 @@ def _addresses(partition: str, names: tuple[str, ...], address: Callable[[str], 
 
 def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
     """Decodes a plan of either version. Raises CorruptFileError when the bytes are no plan, FormatError for a file or
-    partition that cannot be this table's, UnsupportedError for the base files of a bootstrapped table, which lie
-    outside it; each names `path`, the plan's file.
+    partition that cannot be this table's, UnsupportedError for base files of a bootstrapped table.
     """
     names = partial(_names, path=path)
     _, raw = read_large_record(
@@ -226,8 +223,8 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
 
 @dataclass(frozen=True, slots=True)
 class RemovedFiles:
-    """A completed clean's earliest commit to retain, `""` when it has none, the plain names of the files that it
-    deleted, or tried to, by partition, and its policy, `""` when it looked at no partition.
+    """A completed clean's earliest commit to retain, the names of the files that it deleted, or tried to, by partition,
+    and its policy; `""` for none.
     """
 
     earliest: str

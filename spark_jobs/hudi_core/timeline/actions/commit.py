@@ -53,9 +53,8 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """One commit's metadata. `partition_to_write_stats` maps a partition path to the stats of the files written there.
-    `replaced_file_ids` maps a partition path to the file ids that the commit replaced; None when the file has no such
-    member, that is for every action but replacecommit. `extra` holds top-level members that Hudi 0.15 does not know.
+    """One commit's metadata: by partition path, the stats of the files written there, and the file ids that the commit
+    replaced; None for every action but replacecommit. `extra` holds top-level members that Hudi 0.15 does not know.
     """
 
     partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
@@ -81,9 +80,7 @@ class CommitMetadata:
                 yield FileGroupId(partition, file_id)
 
     def check_paths(self, *, source: str) -> None:
-        """Raises FormatError naming `source` when a partition or a written file lies outside the table. Call it before
-        a path is used. A write stat repeats its partition; that is checked like the key that holds it.
-        """
+        """Raises FormatError naming `source` when a partition or a written file lies outside the table."""
         for partition, stats in self.partition_to_write_stats.items():
             check_partition(partition, source=source)
             for stat in stats:
@@ -168,8 +165,8 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
 
 
 def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], *, layout: int) -> bytes:
-    """The inflight file of a write (saveWorkloadProfileMetadataToInflight): by partition, what it will do to each file
-    group that is there, and to new ones; see to_come.
+    """The inflight file of a write (saveWorkloadProfileMetadataToInflight): what it will do to each file group; see
+    to_come.
     """
     nulls: dict[str, Any] = {"path": None, "partitionPath": None, "runtimeStats": None}
     if layout == 2:
@@ -207,8 +204,7 @@ def _members(metadata: CommitMetadata) -> dict[str, Any]:
 def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, Instant]:
     """Each replaced file group and the first replacecommit that names it, by requested time (resetFileGroupsReplaced).
     Hudi 1.x keeps the last one, where two writers replaced a group: reads as of a time between the two would see the
-    rows twice. A replacecommit that was archived between the listing and the read is passed over, as in Hudi: its files
-    were deleted before.
+    rows twice.
     """
     replaced: dict[FileGroupId, Instant] = {}
     for instant in timeline.completed().of_actions(Action.REPLACE_COMMIT):

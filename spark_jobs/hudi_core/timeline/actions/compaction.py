@@ -49,9 +49,8 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file slice to compact. `base_file` and `log_files` are plain file names in `partition`; `log_files` are in
-    scan order and without change-data logs, which hold no records to merge and are in `cdc_files`. `metrics` are Hudi's
-    sizes and counts by name.
+    """One file slice to compact: plain file names in `partition`. `log_files` are in scan order, without change-data
+    logs, which are in `cdc_files`. `metrics` are Hudi's sizes and counts by name.
     """
 
     partition: str
@@ -69,9 +68,9 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is. `missing_partitions`
-    are those that the planner left out, wholly or in part; Hudi 1.0.2 and later plan the next time only in these and in
-    what was written since. None in plans of older releases.
+    """A compaction or log compaction plan. `missing_partitions` are those that the planner left out, wholly or in part;
+    Hudi 1.0.2 and later plan the next time only in these and in what was written since. None in plans of older
+    releases.
     """
 
     operations: tuple[CompactionOperation, ...]
@@ -82,11 +81,9 @@ class CompactionPlan:
 
 
 def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
-    """Decodes the content of `<T>.compaction.requested`. In layout 1 a log file's name carries the base instant of its
-    slice, so it must equal the operation's; in layout 2 the instant that wrote it, which may be older than the base
-    instant, as completion decides the slice. Raises CorruptFileError when the bytes are no plan, FormatError when an
-    operation names a file that cannot be its own, UnsupportedError for bootstrap files; each names `path`, the plan's
-    file.
+    """The plan in `<T>.compaction.requested`. In layout 1 a log file's name carries the base instant of its slice; in
+    layout 2 the instant that wrote it, which may be older. Raises CorruptFileError when the bytes are no plan,
+    FormatError when an operation names a file that cannot be its own, UnsupportedError for bootstrap files.
     """
     raw = decode_record(data, "operations", "compaction plan", path=path)
     version = plan_version(raw, "compaction plan", path=path)
@@ -163,9 +160,7 @@ def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    """The content of `<T>.compaction.requested`, as a version 2 plan in the schema of Hudi 0.15, or of 1.x where the
-    plan has `missing_partitions`.
-    """
+    """A version 2 plan in the schema of Hudi 0.15, or of 1.x where it has `missing_partitions`."""
     datum: dict[str, Any] = {
         "operations": [_to_avro(operation) for operation in plan.operations],
         "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
@@ -202,8 +197,8 @@ def slice_metrics(
 def metrics_of(
     slices: Iterable[tuple[int | None, Iterable[int]]], *, no_base_bytes: int = NO_BASE_BYTES
 ) -> dict[str, float]:
-    """The metrics of slices that are rewritten together, each by the bytes of its base file and of its log files. MiB
-    are whole ones. A new base file is taken for as large as the one that is there, or as `no_base_bytes`.
+    """The metrics of slices that are rewritten together, by the bytes of base file and log files. MiB are whole ones. A
+    new base file is taken for as large as the one that is there, or as `no_base_bytes`.
     """
     count = logged = stored = written = 0
     for base_bytes, log_bytes in slices:

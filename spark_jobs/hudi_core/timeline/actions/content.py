@@ -95,8 +95,8 @@ def encode_datum(
     later_fields: Sequence[dict[str, Any]] = (),
     later_in: str | None = None,
 ) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes, and `later_fields`, which later releases added to
-    it, or to the record that its field `later_in` holds; `metadata` goes into the header.
+    """A container of one record in the schema that Hudi 0.15 writes, with `later_fields` of later releases in it, or in
+    the record that its field `later_in` holds; `metadata` goes into the header.
     """
     return write_container(_with_fields(load_schema(schema_name), later_fields, later_in), [datum], metadata)
 

@@ -43,8 +43,7 @@ def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool
 
 def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]:
     """The partitions of a plan, or of a completed file. Raises CorruptFileError when the bytes are neither or name no
-    partition, FormatError for a name outside the metadata table, UnsupportedError for an unknown version; each names
-    `path`.
+    partition, FormatError for a name outside the metadata table, UnsupportedError for an unknown version.
     """
     raw = decode_record(data, "indexPartitionInfos", "plan of an indexing action", path=path)
     version = member(raw, "version", int, path=path, default=PLAN_VERSION)

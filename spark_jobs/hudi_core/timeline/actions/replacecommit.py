@@ -24,16 +24,14 @@ from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 _VERSION: Final = 1
 TOKEN_KEY: Final = "airflow_hudi.token"
-"""The extra-metadata key, in the requested and the completed file of an overwrite, of the token by which whoever
-requests the work again identifies it.
-"""
+"""The extra-metadata key of the token by which an overwrite is identified when it is requested again."""
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice: plain names of files in `partition`; a slice may consist of log files only. `log_files` are in
-    the plan's order, which in Hudi's plans is the scan order reversed, with change-data logs.
+    """One file slice: plain names of files in `partition`. `log_files` are in the plan's order, which in Hudi's plans
+    is the scan order reversed, with change-data logs.
     """
 
     partition: str
@@ -54,8 +52,8 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices whose rows go into the same new file groups, of which there are about `outputs`. `metrics` are Hudi's
-    sizes and counts by name.
+    """Slices whose rows go into the same about `outputs` new file groups. `metrics` are Hudi's sizes and counts by
+    name.
     """
 
     slices: tuple[ClusteringSlice, ...]
@@ -65,7 +63,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """What a clustering replaces, and by what. `strategy_class` is the execution strategy that its planner had in mind,
+    """What a clustering replaces. `strategy_class` is the execution strategy that its planner had in mind,
     `strategy_params` what it tells that one: sort columns, layout, bytes of a file. `preserves_metadata`: rows keep
     their commit times and sequence numbers. `missing_partitions` as in CompactionPlan.
     """
@@ -86,9 +84,8 @@ class ClusteringPlan:
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
-    """Decodes the requested file of a replacecommit or clustering; None for that of an overwrite. Raises
-    CorruptFileError when the bytes are no such file, FormatError when a slice names a file that cannot belong to it;
-    both name `path`.
+    """The plan in the requested file of a clustering; None for that of an overwrite. Raises CorruptFileError when the
+    bytes are no such file, FormatError when a slice names a file that cannot belong to it.
     """
     if not data:
         return None  # an overwrite may be requested with an empty file
@@ -142,7 +139,7 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
 
 def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) -> bytes:
     """The requested file of the clustering, in the schema of Hudi 0.15, or of 1.x where the plan has
-    `missing_partitions`. `address` gives the full address of a path below the table: real Hudi opens what is there.
+    `missing_partitions`. `address` gives the full address of a path below the table, which real Hudi opens.
     """
     clustering: dict[str, Any] = {
         "inputGroups": [_group_to_avro(group, address) for group in plan.groups],

@@ -15,8 +15,7 @@ from hudi_core.timeline.actions.fields import member, record_map, records, text,
 from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum
 
 PLAN_VERSION: Final = 2
-"""Plans of version 2 name the instant that the table is restored to (RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2).
-"""
+"""Names the instant that the table is restored to (RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
-"""The Avro files of a rollback: the plan (HoodieRollbackPlan) and what was done (HoodieRollbackMetadata).
-
-They are the same in every table version. The paths of a plan are absolute ones of its writer. They are kept to be
-written again, and never followed.
+"""The Avro files of a rollback, the same in every table version: the plan (HoodieRollbackPlan) and what was done
+(HoodieRollbackMetadata). Paths in a plan are absolute ones of its writer, which are never followed.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ _OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
     """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel. Paths are
-    absolute, without a scheme on local file systems, because real Hudi reads them so. `file_id` and `base_instant` are
-    empty for files found by listing. `log_blocks` maps a log file, by its plain name or its path, to its size in bytes.
+    absolute, without a scheme on local file systems, as real Hudi reads them. `file_id` and `base_instant` are empty
+    for files found by listing. `log_blocks` maps a log file, by name or path, to its bytes.
     """
 
     partition: str
@@ -102,9 +100,7 @@ def is_engine_plan(data: bytes, *, path: str) -> bool:
 
 
 def is_of_completed(data: bytes, *, path: str) -> bool:
-    """Whether the instant was completed when encode_rollback_plan made the plan; of a plan of Hudi it is not known, and
-    this is False. Raises CorruptFileError naming `path`.
-    """
+    """Whether the instant was completed when encode_rollback_plan made the plan; False for a plan of Hudi."""
     return _OF_COMPLETED in container_metadata(data, path=path)
 
 

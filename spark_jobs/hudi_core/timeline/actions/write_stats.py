@@ -41,8 +41,8 @@ _TIMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """One file of a commit. Sizes are bytes; `path` is relative to the table's base path; `prev_commit` is "null" for a
-    new file group. Field names are those of HoodieWriteStat in snake case.
+    """One file of a commit, with the fields of HoodieWriteStat. Sizes are bytes; `path` is relative to the table's base
+    path; `prev_commit` is "null" for a new file group.
     """
 
     file_id: str
@@ -72,9 +72,7 @@ class WriteStat:
     log_files: tuple[str, ...] = ()
     cdc_stats: tuple[tuple[str, int], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """JSON members without a field here, or with a value that no field holds (a null), by JSON name. They are kept so
-    that a file round-trips.
-    """
+    """JSON members without a field here, or with a value that no field holds, so that a file round-trips."""
 
     @property
     def name(self) -> str:
@@ -130,9 +128,7 @@ def _known(stat: WriteStat) -> dict[str, Any]:
 
 
 def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
-    """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`, and as
-    refuse_external.
-    """
+    """Parses a write stat. Raises CorruptFileError naming `path`, and as refuse_external."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
     numbers = {attr: member(raw, name, int, path=path, default=0) for name, attr in (*WRITE_COUNTS, *LOG_COUNTS)}

@@ -50,10 +50,9 @@ class LockHolder:
 
 
 class TableLock(ABC):
-    """A table's lock, to be acquired and released once or several times, by one thread at a time. As a context manager
-    it holds the lock, and warns when the lock was not ours any more at the end. What every provider promises
-    (tests/contract/test_locks.py): at most one holder at a time; a dead holder is succeeded, by the rule of its
-    provider; `check` detects every loss that others could have caused before it was called.
+    """A table's lock, to be acquired and released once or several times, by one thread at a time. What every provider
+    promises (tests/contract/test_locks.py): at most one holder at a time; a dead holder is succeeded; `check` detects
+    every loss that others could have caused before it was called.
     """
 
     def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
@@ -75,8 +74,8 @@ class TableLock(ABC):
 
     @abstractmethod
     def acquire(self) -> None:
-        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait;
-        KeyboardInterrupt when the job of this thread is stopped meanwhile (transaction/heartbeat_thread.py).
+        """Waits for the lock; raises LockError, naming holder, age and the way to break it; KeyboardInterrupt when the
+        job is stopped.
         """
 
     @abstractmethod

@@ -23,17 +23,13 @@ _FOREIGN = "hudi-"
 
 
 class FileSystemLock(PolledLock):
-    """The lock file at `path`, with guards of its removal in the folder `breaks`.
-
-    It is taken by an exclusive create and released by a delete, so Hudi's own writers and ours exclude each other. A
-    lock is broken only when its process is provably dead, or when it is older than `expire_minutes` (0: never), which
-    is Hudi's rule. With `heartbeat`, for a lock that Hudi ignores, the holder writes a heartbeat beside the guards, and
-    the lock is also broken when both are older than the lock says that they may get, by the storage's clock. One that
-    does not say so, as locks of earlier releases, is not.
-
-    Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the lock's token: of
-    two processes that try to remove the same lock one does, and the other cannot hit the lock that was taken
-    afterwards.
+    """The lock file at `path`, with guards of its removal in the folder `breaks`. It is taken by an exclusive create
+    and released by a delete, so Hudi's own writers and ours exclude each other. It is broken only when its process is
+    provably dead, or when it is older than `expire_minutes` (0: never), which is Hudi's rule. With `heartbeat`, for a
+    lock that Hudi ignores, it is also broken when lock and heartbeat are older than it says that they may get, by the
+    storage's clock. Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the
+    lock's token: of two processes that try to remove the same lock one does, and the other cannot hit the lock that was
+    taken afterwards.
     """
 
     def __init__(

@@ -119,8 +119,8 @@ def read_signs(
 
 
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
-    """The inflight instants whose file is younger than `limit` seconds. Requested ones do not count, since plans wait
-    for hours; nor do rollbacks, since those of a restore stay inflight forever.
+    """The inflight instants whose file is younger than `limit` seconds; no rollbacks, since those of a restore stay
+    inflight forever.
     """
     naming = naming_for(config.layout_version)
     found: dict[str, float] = {}
@@ -145,11 +145,10 @@ def table_lock(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> TableLock:
-    """The lock that all writers of the table share, not taken yet. `hoodie.write.lock.provider` names it. Without it,
-    and for Hudi's in-process lock, our processes exclude each other by the file-system lock; when another writer may be
-    alive that is logged, or refused (airflow_hudi.lock.unconfigured; always for the in-process lock). Raises
-    ConfigError for options that do not fit, UnsupportedError for a provider that this release does not have, and
-    LockError for a refusal.
+    """The lock that all writers of the table share, not taken yet. Where another writer may be alive that takes none,
+    that is logged, or refused (airflow_hudi.lock.unconfigured; always for Hudi's in-process lock). Raises ConfigError
+    for options that do not fit, UnsupportedError for a provider that this release does not have, LockError for a
+    refusal.
     """
     make = _PROVIDERS.get(provider := PROVIDER.read(options))
     if make is None:

@@ -36,9 +36,7 @@ _REWRITES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    """The object. Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in
-    Hudi's. `version` is the storage's.
-    """
+    """The object. Times are milliseconds by its writer's clock; `acquired` and `owner` are None in Hudi's."""
 
     released: bool
     valid_until: int
