@@ -102,21 +102,15 @@ def read_policies(path: str) -> TablePolicies:
         with Path(path).open("rb") as stream:
             return parse_policies(stream.read(MAX_BYTES + 1), path=path)
     except OSError as error:
-        raise ConfigError(
-            f"the file of policies cannot be read: {error.strerror}",
-            path=path,
-            remedy="give the path of a file that this process may read",
-        ) from error
+        message = f"the file of policies cannot be read: {error.strerror}"
+        raise ConfigError(message, path=path, remedy="give the path of a file that this process may read") from error
 
 
 def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
     """The policies of a file. Raises ConfigError naming `path` and the line."""
     if len(text) > MAX_BYTES:
-        raise ConfigError(
-            f"a file of policies has {len(text)} bytes, more than {MAX_BYTES}",
-            path=path,
-            remedy="spread its tables over several files",
-        )
+        message = f"a file of policies has {len(text)} bytes, more than {MAX_BYTES}"
+        raise ConfigError(message, path=path, remedy="spread its tables over several files")
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:

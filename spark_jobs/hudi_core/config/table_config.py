@@ -214,16 +214,10 @@ def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
 def _no_table(storage: Storage, main: str) -> ConfigError:
     """The error for a folder without the file, or for one that does not exist: two requests more, at the end only."""
     if storage.list_names("") or storage.list_folders(""):
-        return ConfigError(
-            f"{storage.uri} is not a Hudi table: the file is missing",
-            path=main,
-            remedy="check the address of the table",
-        )
-    return ConfigError(
-        f"{storage.uri} is not a Hudi table: the folder does not exist or is empty",
-        path=main,
-        remedy="check the address of the table",
-    )
+        message = f"{storage.uri} is not a Hudi table: the file is missing"
+        return ConfigError(message, path=main, remedy="check the address of the table")
+    message = f"{storage.uri} is not a Hudi table: the folder does not exist or is empty"
+    return ConfigError(message, path=main, remedy="check the address of the table")
 
 
 def _check_whole(raw: Mapping[str, str], path: str) -> None:
@@ -236,11 +230,9 @@ def _check_whole(raw: Mapping[str, str], path: str) -> None:
             raise CorruptFileError(f"{key.name} is missing", path=path, remedy="restore the file from a copy")
     expected = table_checksum(raw.get(DATABASE.name, ""), raw[NAME.name])
     if CHECKSUM.is_set(raw) and CHECKSUM.read(raw, path=path) != expected:
-        raise CorruptFileError(
-            f"{CHECKSUM.name} is {raw[CHECKSUM.name]}, but database and name give {expected}",
-            path=path,
-            remedy="the name or the database was edited; undo that, or correct the checksum",
-        )
+        message = f"{CHECKSUM.name} is {raw[CHECKSUM.name]}, but database and name give {expected}"
+        remedy = "the name or the database was edited; undo that, or correct the checksum"
+        raise CorruptFileError(message, path=path, remedy=remedy)
 
 
 def _history_folder(raw: Mapping[str, str], timeline: str, layout: int, path: str) -> str:

@@ -120,8 +120,6 @@ def require_supported(version: int, layout: int, path: str) -> TableVersion:
                 )
             return candidate
     numbers = ", ".join(str(known.number) for known in SUPPORTED)
-    raise UnsupportedVersionError(
-        f"table version {version} is not supported; this release reads the table versions {numbers}",
-        path=path,
-        remedy="upgrade the table with Hudi's own writer, or use a release that handles it",
-    )
+    message = f"table version {version} is not supported; this release reads the table versions {numbers}"
+    remedy = "upgrade the table with Hudi's own writer, or use a release that handles it"
+    raise UnsupportedVersionError(message, path=path, remedy=remedy)

@@ -128,11 +128,9 @@ class _ChangeFinder:
         if name not in self._present(partition):
             raise _cleaned(join(partition, name))
         if self._present(partition)[name] != size:
-            raise CorruptFileError(
-                f"the change-data log has {self._present(partition)[name]} bytes, and {size} by its commit",
-                path=join(partition, name),
-                remedy="restore the file from a copy, or query a range without its commit",
-            )
+            message = f"the change-data log has {self._present(partition)[name]} bytes, and {size} by its commit"
+            remedy = "restore the file from a copy, or query a range without its commit"
+            raise CorruptFileError(message, path=join(partition, name), remedy=remedy)
         return DataFile(partition, name, size)
 
     def _previous(self, partition: str, stat: WriteStat) -> Image:
@@ -186,8 +184,5 @@ class _ChangeFinder:
 
 
 def _cleaned(path: str) -> StorageNotFoundError:
-    return StorageNotFoundError(
-        "a file with the changes is missing: it was cleaned since",
-        path=path,
-        remedy="begin later, or read a snapshot instead",
-    )
+    message = "a file with the changes is missing: it was cleaned since"
+    return StorageNotFoundError(message, path=path, remedy="begin later, or read a snapshot instead")

@@ -47,11 +47,8 @@ _READERS: Final = 8
 def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
     """The plan of an incremental query. See plan.plan_read for errors."""
     if not context.config.populate_meta_fields:
-        raise ConfigError(
-            "an incremental query needs the _hoodie_ columns, which this table's rows lack",
-            path=context.config.path,
-            remedy="read a snapshot",
-        )
+        message = "an incremental query needs the _hoodie_ columns, which this table's rows lack"
+        raise ConfigError(message, path=context.config.path, remedy="read a snapshot")
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
     schema_end = commits.last if END_SCHEMA.read(context.options) else None
@@ -106,11 +103,9 @@ def _replaced(
         for group in () if commit.operation_type == Operation.CLUSTER else commit.replaced_file_groups():
             item = slice_before_replacement(view, group, instant)
             if item is None:
-                raise StorageNotFoundError(
-                    f"the file group that the replacecommit {instant.requested_time} replaced was cleaned since",
-                    path=join(group.partition, group.file_id),
-                    remedy=f"begin later, or omit {REPORT_REPLACED.name}",
-                )
+                message = f"the file group that the replacecommit {instant.requested_time} replaced was cleaned since"
+                remedy = f"begin later, or omit {REPORT_REPLACED.name}"
+                raise StorageNotFoundError(message, path=join(group.partition, group.file_id), remedy=remedy)
             slices.append(item)
             instants[group] = instant.requested_time
     return slices, instants
@@ -135,11 +130,9 @@ def _slices(
     if full_scan and missing is not None:
         return timeline, _merged(context.view(timeline, listing=listing))
     if missing is not None:
-        raise StorageNotFoundError(
-            f"the range {commits.begin} to {commits.end or 'now'} needs a file that was cleaned since",
-            path=missing,
-            remedy=f"begin later, or set {FULL_SCAN.name}=true to read what the latest snapshot still has of it",
-        )
+        message = f"the range {commits.begin} to {commits.end or 'now'} needs a file that was cleaned since"
+        remedy = f"begin later, or set {FULL_SCAN.name}=true to read what the latest snapshot still has of it"
+        raise StorageNotFoundError(message, path=missing, remedy=remedy)
     whole = _whole_groups(context, written)
     if not whole:
         return of_range, written

@@ -72,11 +72,9 @@ def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
     instant = resolve_as_of(text, context.zone)
     pending = first_incomplete_write(context.active, timeline)
     if pending is not None and instant >= pending.requested_time:
-        raise ConfigError(
-            f"the table as of {instant} may change: the {pending.action} {pending.requested_time} is not complete",
-            path=context.active.folder,
-            remedy=f"read as of a time before {pending.requested_time}, or the table as it is now",
-        )
+        message = f"the table as of {instant} may change: the {pending.action} {pending.requested_time} is not complete"
+        remedy = f"read as of a time before {pending.requested_time}, or the table as it is now"
+        raise ConfigError(message, path=context.active.folder, remedy=remedy)
     _check_kept(context, timeline, instant)
     return instant
 
@@ -156,11 +154,8 @@ def _needed(view: FileSystemView, partition: str, names: Iterable[str], instant:
 
 
 def _passed(timeline: Timeline, clean: _Clean, instant: str, why: str, way: str) -> ConfigError:
-    return ConfigError(
-        f"the clean {clean.instant} may have removed what the table held as of {instant}: {why}",
-        path=clean.path,
-        remedy=f"{way}; {_way_back(timeline, instant)}",
-    )
+    message = f"the clean {clean.instant} may have removed what the table held as of {instant}: {why}"
+    return ConfigError(message, path=clean.path, remedy=f"{way}; {_way_back(timeline, instant)}")
 
 
 def _way_back(timeline: Timeline, instant: str) -> str:

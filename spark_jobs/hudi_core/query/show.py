@@ -59,11 +59,9 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
     ]
     if not fitting:
         there = ", ".join(item.action for item, _ in found)
-        raise ConfigError(
-            f"neither the timeline nor its archive holds {action if found else 'an instant'} {instant}",
-            path=context.active.folder,
-            remedy=f"there is: {there}" if found else "list the instants with `hudictl timeline --archived`",
-        )
+        message = f"neither the timeline nor its archive holds {action if found else 'an instant'} {instant}"
+        remedy = f"there is: {there}" if found else "list the instants with `hudictl timeline --archived`"
+        raise ConfigError(message, path=context.active.folder, remedy=remedy)
     chosen, files = min(fitting, key=lambda place: place[0].action == Action.SAVEPOINT)
     savepoint = next((where.content(item) or None for item, where in found if item.action == Action.SAVEPOINT), None)
     return ShownInstant(chosen, files.plan(chosen) or None, files.content(chosen) or None, savepoint)
@@ -75,11 +73,8 @@ def _whole_instant(context: ReadContext, active: Iterable[str], prefix: str) -> 
     fitting = sorted({item for item in (*active, *archived) if prefix and item.startswith(prefix)})
     if len(fitting) > 1 and prefix not in fitting:
         named = ", ".join(fitting[:_NAMED]) + (", …" if len(fitting) > _NAMED else "")
-        raise ConfigError(
-            f"{len(fitting)} instants begin with {prefix}: {named}",
-            path=context.active.folder,
-            remedy="give more digits of the instant",
-        )
+        message = f"{len(fitting)} instants begin with {prefix}: {named}"
+        raise ConfigError(message, path=context.active.folder, remedy="give more digits of the instant")
     return fitting[0] if len(fitting) == 1 else prefix
 
 

@@ -117,11 +117,8 @@ class ArrowStorage(Storage):
         """Whole to readers on object stores, where the object appears at close; refused on file systems."""
         target = self._file(path)
         if self._has_folders:
-            raise UnsupportedError(
-                "Arrow cannot replace a file of a file system as a whole",
-                path=path,
-                remedy="write through the control side",
-            )
+            message = "Arrow cannot replace a file of a file system as a whole"
+            raise UnsupportedError(message, path=path, remedy="write through the control side")
         with translated(path, self.uri, _FAILURES), self._fs.open_output_stream(target) as file:
             file.write(data)
 

@@ -118,11 +118,8 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
             remedy="run again in some minutes, with fewer processes at once where that fails as well",
         )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return FormatError(
-            f"a name is longer than {uri} allows",
-            path=path,
-            remedy="find out what wrote this name, or correct the address",
-        )
+        message = f"a name is longer than {uri} allows"
+        return FormatError(message, path=path, remedy="find out what wrote this name, or correct the address")
     if isinstance(error, OSError) and error.errno in _NOT_WRITTEN:
         what, remedy = _NOT_WRITTEN[error.errno]
         return StorageError(f"{what} in {uri}: {error}", path=path, remedy=remedy)

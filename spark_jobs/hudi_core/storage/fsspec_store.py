@@ -188,11 +188,8 @@ class FsspecStorage(Storage):
 
     def _target(self, path: str) -> str:
         if _VERSION_SUFFIX in path and self.supports_exclusive_create:
-            raise UnsupportedError(
-                f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version",
-                path=path,
-                remedy="rename the partition value",
-            )
+            message = f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version"
+            raise UnsupportedError(message, path=path, remedy="rename the partition value")
         return f"{self._root}/{path}" if path else self._root
 
     def _relative(self, target: str) -> str:
@@ -228,11 +225,9 @@ class FsspecStorage(Storage):
 
     def _require_conditions(self, path: str, what: str) -> None:
         if not self.supports_conditional_write:
-            raise UnsupportedError(
-                f"{self.uri} cannot {what}",
-                path=path,
-                remedy="keep the table on S3 or on a local file system, or use another lock provider",
-            )
+            message = f"{self.uri} cannot {what}"
+            remedy = "keep the table on S3 or on a local file system, or use another lock provider"
+            raise UnsupportedError(message, path=path, remedy=remedy)
 
 
 def _modified(info: Mapping[str, Any]) -> float:

@@ -173,11 +173,9 @@ class LocalStorage(Storage):
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
-                raise StorageError(
-                    f"the file system of {self.uri} has no hard links, so it cannot create a file exclusively",
-                    path=path,
-                    remedy="keep the table on a file system with hard links or an object store with conditional writes",
-                ) from error
+                message = f"the file system of {self.uri} has no hard links, so it cannot create a file exclusively"
+                remedy = "keep the table on a file system with hard links or an object store with conditional writes"
+                raise StorageError(message, path=path, remedy=remedy) from error
 
         with translated(path, self.uri):
             _publish(target, data, link, partial(self._make_folder, target, path))
@@ -270,11 +268,9 @@ class LocalStorage(Storage):
         file on the way, FileNotFoundError where another process removes a folder on the way.
         """
         if self._was_there and not os.path.isdir(self._root):
-            raise StorageNotFoundError(
-                "the folder of the table is gone",
-                path=self.uri,
-                remedy="check the address of the table, and that its file system is mounted",
-            )
+            message = "the folder of the table is gone"
+            remedy = "check the address of the table, and that its file system is mounted"
+            raise StorageNotFoundError(message, path=self.uri, remedy=remedy)
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
@@ -288,11 +284,9 @@ class LocalStorage(Storage):
 
     def _linked(self, path: str, real: str) -> FormatError:
         if real != self._real_root and not real.startswith(self._real_root.rstrip(os.sep) + os.sep):
-            return FormatError(
-                f"path {path!r} leads out of the table through a symbolic link",
-                path=self.uri,
-                remedy="remove the link, or open the table at the place it points to",
-            )
+            message = f"path {path!r} leads out of the table through a symbolic link"
+            remedy = "remove the link, or open the table at the place it points to"
+            return FormatError(message, path=self.uri, remedy=remedy)
         return FormatError(
             f"path {path!r} is a second name of {os.path.relpath(real, self._real_root)!r} by a symbolic link: its "
             "rows would be there twice",
@@ -354,11 +348,9 @@ def _is_used(folder: str, name: str) -> bool:
         if _is_hidden(name) or (f"{folder}/".startswith(".hoodie/") and not f"{folder}/".startswith(_MARKERS)):
             return False
     shown = os.fsencode(name).decode("utf-8", "backslashreplace")
-    raise FormatError(
-        f"the name '{shown}' is not UTF-8",
-        path=join(folder, shown),
-        remedy="rename it in UTF-8 as the table's commits have it, or remove it if the table does not need it",
-    )
+    message = f"the name '{shown}' is not UTF-8"
+    remedy = "rename it in UTF-8 as the table's commits have it, or remove it if the table does not need it"
+    raise FormatError(message, path=join(folder, shown), remedy=remedy)
 
 
 def _side_file(target: str) -> str:
@@ -395,19 +387,14 @@ def _check_mode(mode: int, path: str) -> None:
 
 def _two_names(path: str, other: str) -> FormatError:
     """Of data files alone: tools that save space may link control files of equal content."""
-    return FormatError(
-        f"path {path!r} is a second name of {other!r} by a hard link: its rows would be there twice",
-        path=path,
-        remedy="find out which name a commit has (`hudictl show TABLE INSTANT`), and remove the other one",
-    )
+    message = f"path {path!r} is a second name of {other!r} by a hard link: its rows would be there twice"
+    remedy = "find out which name a commit has (`hudictl show TABLE INSTANT`), and remove the other one"
+    return FormatError(message, path=path, remedy=remedy)
 
 
 def _no_file(what: str, path: str) -> FormatError:
-    return FormatError(
-        f"{what} is no file of a table",
-        path=path,
-        remedy="remove it, and restore the file from a copy if there was one",
-    )
+    message = f"{what} is no file of a table"
+    return FormatError(message, path=path, remedy="remove it, and restore the file from a copy if there was one")
 
 
 def _remove(target: str) -> bool:
@@ -457,11 +444,9 @@ def _folder_lock(folder: str, path: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
         except OSError as error:
-            raise StorageError(
-                f"the file system cannot lock a folder ({error}), so it cannot write conditionally",
-                path=path,
-                remedy="use the file-system lock or ZooKeeper for this table",
-            ) from error
+            message = f"the file system cannot lock a folder ({error}), so it cannot write conditionally"
+            remedy = "use the file-system lock or ZooKeeper for this table"
+            raise StorageError(message, path=path, remedy=remedy) from error
         yield
     finally:
         os.close(handle)

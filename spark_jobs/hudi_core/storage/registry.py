@@ -51,11 +51,9 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
 
         kind = fsspec.get_filesystem_class(scheme)
     except (ImportError, ValueError) as error:
-        raise ConfigError(
-            f"no storage library for {scheme}:// : {error}",
-            path=uri,
-            remedy=f"install {LIBRARIES.get(scheme, 'the fsspec package of this scheme')}",
-        ) from error
+        message = f"no storage library for {scheme}:// : {error}"
+        remedy = f"install {LIBRARIES.get(scheme, 'the fsspec package of this scheme')}"
+        raise ConfigError(message, path=uri, remedy=remedy) from error
     given = fsspec_options(scheme, without_limits(options))
     try:
         if scheme != "s3":
@@ -64,11 +62,9 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
         fs = kind(**given, use_listings_cache=False, skip_instance_cache=True)
         root = str(kind._strip_protocol(address))
     except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"the storage library of {scheme}:// cannot be opened: {error}",
-            path=uri,
-            remedy="check the address, and give what the library needs as storage options",
-        ) from error
+        message = f"the storage library of {scheme}:// cannot be opened: {error}"
+        remedy = "check the address, and give what the library needs as storage options"
+        raise ConfigError(message, path=uri, remedy=remedy) from error
     except Exception as error:  # of the scheme's library, which may raise anything
         raise to_storage_error(error, "", uri) from error
     return FsspecStorage(fs, root, uri, SizeLimits.of(options))

@@ -66,8 +66,11 @@ class ActiveTimeline:
         if not self._naming.completes_by_name:
             return {item: item.completion_time for item in completed if item.completion_time is not None}
         modified = self.modified()
-        paths = {instant: self.path_of(instant) for instant in completed}
-        return {item: of_epoch_seconds(modified[path], self._zone) for item, path in paths.items() if path in modified}
+        return {
+            instant: of_epoch_seconds(modified[path], self._zone)
+            for instant in completed
+            if (path := self.path_of(instant)) in modified
+        }
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; raises TimelineError for parts that make no name."""
@@ -92,11 +95,10 @@ class ActiveTimeline:
         replacecommit it is a CorruptFileError: a query would read the file groups that the instant replaced beside the
         new ones.
         """
+        path = self.path_of(instant)
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
-            raise TimelineError(
-                f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant)
-            )
-        path, data = self.path_of(instant), self.read_details(instant)
+            raise TimelineError(f"{instant.action} {instant.requested_time} is not a completed commit", path=path)
+        data = self.read_details(instant)
         if not data and instant.action == Action.REPLACE_COMMIT:
             raise CorruptFileError(
                 "the completed file is empty, so that it is not known which file groups it replaced", path=path
@@ -144,10 +146,9 @@ class ActiveTimeline:
         """Creates the requested file. StorageExistsError for an instant in any state, TimelineError for a savepoint."""
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
-        names = self.names()
+        names, inflight = self.names(), self.path(requested_time, action, State.INFLIGHT)
         self._refuse_completed(names, requested_time, action)
-        if self.file_name(requested_time, action, State.INFLIGHT) in names:
-            inflight = self.path(requested_time, action, State.INFLIGHT)
+        if inflight.rpartition("/")[2] in names:
             raise StorageExistsError("the instant is further on already", path=inflight)
         self._storage.create_exclusive(self.path(requested_time, action, State.REQUESTED), data)
         return Instant(requested_time, action, State.REQUESTED, None, action)
@@ -224,15 +225,14 @@ class ActiveTimeline:
     def remove(self, requested_time: str, action: str, state: State) -> bool:
         """Deletes the file of one state; False when it was not there. Raises TimelineError beside a later state."""
         names = self.names()
-        completed = self._completed_paths(names, requested_time, action)
+        later = self._completed_paths(names, requested_time, action)
         if state is State.COMPLETED:
-            deleted = [self._storage.delete(path) for path in completed]
-            return any(deleted)
-        inflight = self.path(requested_time, action, State.INFLIGHT)
-        is_inflight = self.file_name(requested_time, action, State.INFLIGHT) in names
-        if completed or (state is State.REQUESTED and is_inflight):
+            return sum(self._storage.delete(path) for path in later) > 0
+        if state is State.REQUESTED and self.file_name(requested_time, action, State.INFLIGHT) in names:
+            later.append(self.path(requested_time, action, State.INFLIGHT))
+        if later:
             message = f"{action} {requested_time} is further on: its {state.value} file cannot go first"
-            raise TimelineError(message, path=[*completed, inflight][0])
+            raise TimelineError(message, path=later[0])
         return self._storage.delete(self.path(requested_time, action, state))
 
     def drop(self, requested_time: str, action: str) -> None:
@@ -246,8 +246,7 @@ class ActiveTimeline:
         invisible from the first delete on, and the remaining files show that it must still be rolled back
         (BaseRollbackActionExecutor.deleteInflightAndRequestedInstant).
         """
-        removed = [self.remove(requested_time, action, state) for state in reversed(STATES)]
-        return any(removed)
+        return sum(self.remove(requested_time, action, state) for state in reversed(STATES)) > 0
 
     def revert_to_requested(self, requested_time: str, action: str) -> bool:
         """Moves a planned instant (compaction, log compaction, clustering) back to requested; False when it is there.
@@ -293,11 +292,9 @@ class ActiveTimeline:
 
     def _require(self, names: Iterable[str], requested_time: str, action: str, state: State, otherwise: str) -> None:
         if self.file_name(requested_time, action, state) not in names:
-            raise TimelineError(
-                f"{action} {requested_time} {otherwise}",
-                path=self.path(requested_time, action, state),
-                remedy="list the instants with `hudictl timeline TABLE`",
-            )
+            message = f"{action} {requested_time} {otherwise}"
+            remedy = "list the instants with `hudictl timeline TABLE`"
+            raise TimelineError(message, path=self.path(requested_time, action, state), remedy=remedy)
 
     def _refuse_completed(self, names: Iterable[str], requested_time: str, action: str) -> None:
         for path in self._completed_paths(names, requested_time, action):

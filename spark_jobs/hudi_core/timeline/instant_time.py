@@ -90,9 +90,13 @@ def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
     """
     cleaned = text.strip()
     if _TEXT.match(cleaned) is not None:
-        if cleaned.startswith(_NO_DATE) or _is_instant(cleaned):
-            return cleaned
-        raise ConfigError(f"{text!r} is not an instant in the time zone {zone_text(zone)}", remedy=_AS_OF_REMEDY)
+        try:
+            if not cleaned.startswith(_NO_DATE):
+                parse_instant(cleaned, "UTC")  # as text it is compared alone, so every date will do
+        except TimelineError as error:
+            message = f"{text!r} is not an instant in the time zone {zone_text(zone)}"
+            raise ConfigError(message, remedy=_AS_OF_REMEDY) from error
+        return cleaned
     match = _DATE.match(cleaned)
     if match is None:
         raise ConfigError(f"{text!r} is neither an instant nor a date", remedy=_AS_OF_REMEDY)
@@ -105,14 +109,6 @@ def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"{text!r} is no date in the time zone {zone_text(zone)}", remedy=_AS_OF_REMEDY) from error
     return format_instant(moment)
-
-
-def _is_instant(digits: str) -> bool:
-    try:
-        parse_instant(digits, "UTC")  # as text it is compared alone, so every date will do
-    except TimelineError:
-        return False
-    return True
 
 
 def earlier(instant: str, millis: int) -> str:

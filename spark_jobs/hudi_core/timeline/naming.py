@@ -85,11 +85,9 @@ class Naming:
 def naming_for(layout_version: int) -> Naming:
     """The rules of a layout; raises UnsupportedVersionError for one that does not exist."""
     if layout_version not in _LAYOUTS:
-        raise UnsupportedVersionError(
-            f"timeline layout {layout_version} is not supported",
-            path=".hoodie/hoodie.properties",
-            remedy=f"layouts {' and '.join(map(str, _LAYOUTS))} are",
-        )
+        message = f"timeline layout {layout_version} is not supported"
+        remedy = f"layouts {' and '.join(map(str, _LAYOUTS))} are"
+        raise UnsupportedVersionError(message, path=".hoodie/hoodie.properties", remedy=remedy)
     return Naming(layout_version)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -60,12 +61,9 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
     """The plans of all pending clusterings of `timeline`, by requested time, without those rolled back since."""
     plans: dict[str, ClusteringPlan] = {}
     for instant in timeline.pending().of_actions(*REPLACING_ACTIONS):
-        try:
-            plan = read_clustering_plan(active, instant)
-        except StorageNotFoundError:
-            continue
-        if plan is not None:
-            plans[instant.requested_time] = plan
+        with suppress(StorageNotFoundError):
+            if (plan := read_clustering_plan(active, instant)) is not None:
+                plans[instant.requested_time] = plan
     return plans
 
 
@@ -89,10 +87,10 @@ def pending_plan_on(
     actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> tuple[Instant, FileGroupId] | None:
     """The oldest pending instant of `actions` whose plan is on a file group of ours, and the first of these."""
-    for item in timeline.pending().of_actions(*actions):
-        shared = min(filter(is_ours, planned_file_groups(active, item) or ()), default=None)
+    for instant in timeline.pending().of_actions(*actions):
+        shared = min(filter(is_ours, planned_file_groups(active, instant) or ()), default=None)
         if shared is not None:
-            return item, shared
+            return instant, shared
     return None
 
 
@@ -147,12 +145,9 @@ def read_clean_plan(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, st
     """
     for state in (State.REQUESTED, State.INFLIGHT):
         path = active.path(instant, Action.CLEAN, state)
-        try:
-            data = active.read_pending(instant, Action.CLEAN, state)
-        except StorageNotFoundError:
-            continue
-        if data:
-            return decode_clean_plan(data, path=path), path
+        with suppress(StorageNotFoundError):
+            if data := active.read_pending(instant, Action.CLEAN, state):
+                return decode_clean_plan(data, path=path), path
     return None
 
 

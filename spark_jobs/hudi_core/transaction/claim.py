@@ -56,11 +56,9 @@ class Claim:
         """
         self.check_owner()
         if self.decided is not None:
-            raise ConflictError(
-                f"an earlier run decided to complete instant {self.instant} and was cut off",
-                path=self._folder.decision(self._decided_by or self.epoch),
-                remedy="run the instant again: that completes it",
-            )
+            message = f"an earlier run decided to complete instant {self.instant} and was cut off"
+            remedy = "run the instant again: that completes it"
+            raise ConflictError(message, path=self._folder.decision(self._decided_by or self.epoch), remedy=remedy)
 
     def check_owner(self) -> None:
         """As check, whatever earlier owners decided."""
@@ -185,11 +183,8 @@ def claim(
         drop_token(token)
         raise
     drop_token(token)
-    raise ConflictError(
-        f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it",
-        path=folder.path,
-        remedy="run again",
-    )
+    message = f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it"
+    raise ConflictError(message, path=folder.path, remedy="run again")
 
 
 def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> tuple[list[int], int]:

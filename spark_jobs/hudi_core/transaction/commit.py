@@ -145,11 +145,9 @@ class Completer:
             found = self._timeline.load().get(instant, decision.action)
             same = found.completion_time == decision.completion_time or self._timeline.layout == 1
             if not same or self._timeline.read_details(found) != decision.content:
-                raise ConflictError(
-                    "another process completed this instant",
-                    path=self._timeline.path_of(found),
-                    remedy="validate the table's metadata",
-                ) from error
+                message = "another process completed this instant"
+                remedy = "validate the table's metadata"
+                raise ConflictError(message, path=self._timeline.path_of(found), remedy=remedy) from error
             return found  # the same bytes: an earlier try of this very request arrived although its answer was lost
 
 

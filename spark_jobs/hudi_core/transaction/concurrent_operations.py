@@ -7,6 +7,7 @@ Markers show a conflict before the work (early conflict detection), by the rules
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hudi_core.config.transaction_config import Strategy
@@ -68,63 +69,42 @@ class ConflictCheck:
             RULES[self.release],
             merge_on_read=self.merge_on_read,
         )
-        found = (read_operation(self.active, other) for other in chosen)
-        others = (item for item in found if item is not None)
+        others = (found for other in chosen if (found := read_operation(self.active, other)) is not None)
         return judge(self.this, others, self.strategy, blocks_on_requested=self.blocks_on_requested)
 
     def _others(self, timeline: Timeline) -> list[Other]:
         completed = self.active.completion_times(timeline)
         live = self.live() if self.blocks_on_requested else frozenset()
-        return [
-            Other(
-                instant,
-                completed.get(instant),
-                not instant.is_completed
-                and instant.action in REPLACING_ACTIONS
-                and is_clustering(self.active, instant),
-                instant.requested_time in live,
-            )
-            for instant in timeline
-        ]
+        others = []
+        for instant in timeline:
+            may_cluster = not instant.is_completed and instant.action in REPLACING_ACTIONS
+            clusters = may_cluster and is_clustering(self.active, instant)
+            others.append(Other(instant, completed.get(instant), clusters, instant.requested_time in live))
+        return others
 
 
 def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation | None:
     """What an instant did or plans to do; None when it was rolled back or archived since the listing."""
-    try:
-        return _read(active, other)
-    except StorageNotFoundError:
-        return None
-
-
-def _read(active: ActiveTimeline, other: Other) -> ConcurrentOperation:
-    instant = other.instant
-    if instant.action == Action.ROLLBACK:
-        return _operation(other, None, (), rollback_target(active, instant.requested_time))
-    if other.clustering or instant.action == Action.COMPACTION:
-        kind = Operation.CLUSTER if other.clustering else Operation.COMPACT
-        return _operation(other, kind, planned_file_groups(active, instant) or ())
-    if instant.action in COMMIT_ACTIONS and (instant.is_completed or instant.state is State.INFLIGHT):
-        metadata = commit_of(active.read_of(instant), path=active.path_of(instant))
-        return _operation(other, metadata.operation_type, changed_groups(metadata, instant))
-    return _operation(other, None, ())
+    instant, groups = other.instant, frozenset[FileGroupId]()
+    kind = rolls_back = None
+    with suppress(StorageNotFoundError):
+        if instant.action == Action.ROLLBACK:
+            rolls_back = rollback_target(active, instant.requested_time)
+        elif other.clustering or instant.action == Action.COMPACTION:
+            kind = Operation.CLUSTER if other.clustering else Operation.COMPACT
+            groups = planned_file_groups(active, instant) or groups
+        elif instant.action in COMMIT_ACTIONS and instant.state is not State.REQUESTED:
+            metadata = commit_of(active.read_of(instant), path=active.path_of(instant))
+            kind, groups = metadata.operation_type, frozenset(changed_groups(metadata, instant))
+        return ConcurrentOperation(instant.requested_time, other.action, instant.state, kind, groups, rolls_back)
+    return None
 
 
 def changed_groups(metadata: CommitMetadata, instant: Instant) -> set[FileGroupId]:
     """The file groups that a commit wrote and replaced; of an inflight one, those that it recorded to write."""
-    groups = {
-        FileGroupId(partition, stat.file_id)
-        for partition, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
-    }
+    written = metadata.partition_to_write_stats.items()
+    groups = {FileGroupId(partition, stat.file_id) for partition, stats in written for stat in stats}
     return groups | set(metadata.replaced_file_groups()) if instant.is_completed else groups
-
-
-def _operation(
-    other: Other, kind: str | None, groups: Iterable[FileGroupId], rolls_back: str | None = None
-) -> ConcurrentOperation:
-    return ConcurrentOperation(
-        other.instant.requested_time, other.action, other.instant.state, kind, frozenset(groups), rolls_back
-    )
 
 
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:

@@ -144,7 +144,9 @@ def candidates(
     return [
         other
         for other in others
-        if other.instant.requested_time != this.instant and (counts(other) or _ended(other, operation_start))
+        if other.instant.requested_time != this.instant
+        # or completed since this one started (getCompletedInstantsDuringCurrentWriteOperation)
+        and (counts(other) or (_is_commit(other) and other.instant.requested_time in operation_start.pending))
     ]
 
 
@@ -161,11 +163,6 @@ def judge(
     """
     found = [(other, _conflict(this, other, strategy, blocks_on_requested)) for other in others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
-
-
-def _ended(other: Other, operation_start: OperationStart) -> bool:
-    """Whether it completed since this operation started (getCompletedInstantsDuringCurrentWriteOperation)."""
-    return _is_commit(other) and other.instant.requested_time in operation_start.pending
 
 
 def _is_commit(other: Other) -> bool:
@@ -206,12 +203,8 @@ def _for_writer(this: ConcurrentOperation, other: Other, rules: ReleaseRules) ->
 def _conflict(
     this: ConcurrentOperation, other: ConcurrentOperation, strategy: Strategy, blocks_on_requested: bool
 ) -> str | None:
-    if (
-        blocks_on_requested
-        and this.action == Action.CLUSTERING
-        and other.state is State.REQUESTED
-        and other.action in COMMIT_ACTIONS
-    ):
+    unrecorded = other.state is State.REQUESTED and other.action in COMMIT_ACTIONS
+    if blocks_on_requested and this.action == Action.CLUSTERING and unrecorded:
         return f"{other.describe()} is alive and has not recorded yet what it writes"
     if other.rolls_back is not None:
         return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
@@ -226,18 +219,16 @@ def _conflict(
 def _shared(mine: frozenset[FileGroupId], theirs: frozenset[FileGroupId], strategy: Strategy) -> frozenset[FileGroupId]:
     if strategy is not Strategy.BUCKET:
         return mine & theirs
-    buckets = {(group.partition, _bucket(group)) for group in theirs}
-    return frozenset(group for group in mine if (group.partition, _bucket(group)) in buckets)
+    buckets = set(map(_bucket, theirs))
+    return frozenset(group for group in mine if _bucket(group) in buckets)
 
 
-def _bucket(group: FileGroupId) -> int:
+def _bucket(group: FileGroupId) -> tuple[str, int]:
     digits = group.file_id[:_BUCKET_DIGITS]
     if len(digits) != _BUCKET_DIGITS or not (digits.isdigit() and digits.isascii()):
-        raise FormatError(
-            f"file id {group.file_id!r} names no bucket",
-            remedy="the bucket strategy is for tables with a bucket index only",
-        )
-    return int(digits)
+        remedy = "the bucket strategy is for tables with a bucket index only"
+        raise FormatError(f"file id {group.file_id!r} names no bucket", remedy=remedy)
+    return group.partition, int(digits)
 
 
 def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:

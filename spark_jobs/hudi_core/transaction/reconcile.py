@@ -118,8 +118,5 @@ def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:
             found = f"{kept[path]} bytes" if path in kept else "no such file"
-            raise ExecutionError(
-                f"the task reported {size} bytes for this file, the storage has {found}",
-                path=path,
-                remedy="run the instant again; nothing was published",
-            )
+            message = f"the task reported {size} bytes for this file, the storage has {found}"
+            raise ExecutionError(message, path=path, remedy="run the instant again; nothing was published")

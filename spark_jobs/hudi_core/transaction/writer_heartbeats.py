@@ -119,11 +119,9 @@ def refuse_live_writer(
     if epochs_of(claims) and not is_released(claims):
         return
     if instant in read_heartbeats(storage, beat, now=now).live():
-        raise ConflictError(
-            f"a writer is at work on instant {instant}",
-            path=folder.hudi_heartbeat,
-            remedy="wait for it, or stop it and wait until its heartbeat expires",
-        )
+        message = f"a writer is at work on instant {instant}"
+        remedy = "wait for it, or stop it and wait until its heartbeat expires"
+        raise ConflictError(message, path=folder.hudi_heartbeat, remedy=remedy)
 
 
 def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:

@@ -89,6 +89,10 @@ class LastClean:
 
 def encode_clean_plan(plan: CleanPlan, address: Callable[[str], str]) -> bytes:
     """The content of `<T>.clean.requested`; `address` makes the full path, which Hudi follows, of a table path."""
+
+    def located(partition: str, name: str) -> dict[str, Any]:
+        return {"filePath": address(join(partition, name)), "isBootstrapBaseFile": False}
+
     return write_large_record(
         load_schema("HoodieCleanerPlan"),
         {
@@ -103,14 +107,10 @@ def encode_clean_plan(plan: CleanPlan, address: Callable[[str], str]) -> bytes:
         {
             "filePathsToBeDeletedPerPartition": (
                 len(plan.files),
-                ((key, _addresses(key, names, address)) for key, names in plan.files.items()),
+                ((key, [located(key, name) for name in names]) for key, names in plan.files.items()),
             )
         },
     )
-
-
-def _addresses(partition: str, names: tuple[str, ...], address: Callable[[str], str]) -> list[dict[str, Any]]:
-    return [{"filePath": address(join(partition, name)), "isBootstrapBaseFile": False} for name in names]
 
 
 def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
@@ -154,11 +154,8 @@ def _data_file(item: Any, partition: str, path: str) -> str:
     if not isinstance(value, str):
         raise CorruptFileError(f"a file of partition {partition!r} has no path", path=path)
     if isinstance(item, dict) and item.get("isBootstrapBaseFile"):
-        raise UnsupportedError(
-            f"the plan deletes {value}, a bootstrap base file outside the table",
-            path=path,
-            remedy="run this clean with Hudi itself",
-        )
+        message = f"the plan deletes {value}, a bootstrap base file outside the table"
+        raise UnsupportedError(message, path=path, remedy="run this clean with Hudi itself")
     name = name_in_partition(value, partition, path=path, remedy=_REMEDY)
     if parse_data_file(name) is None:
         raise FormatError(f"{value!r} is neither a base file nor a log file", path=path, remedy=_REMEDY)

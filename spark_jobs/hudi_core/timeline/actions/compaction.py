@@ -107,7 +107,10 @@ def _operation(raw: dict[str, Any], version: int, layout: int, path: str) -> Com
     base = text(raw, "dataFilePath", path=path)
     base_file = _name(base, partition, version, path) if base else None
     if base_file is not None:
-        _check_base(base_file, file_id, base_instant, path)
+        name = parsed(parse_base_file, base_file, path=path, remedy=_REMEDY)
+        if (name.file_id, name.instant) != (file_id, base_instant):
+            what = f"base file {base_file!r} does not belong to {file_id} at {base_instant}"
+            raise FormatError(what, path=path, remedy=_REMEDY)
     named = [_name(item, partition, version, path) for item in texts(raw, "deltaFilePaths", path=path)]
     logs = sorted((_log(name, file_id, base_instant if layout == 1 else None, path), name) for name in named)
     if len(set(named)) != len(named):
@@ -136,14 +139,6 @@ def _name(value: str, partition: str, version: int, path: str) -> str:
     if version == PLAN_VERSION:
         return check_file_name(value, source=path)
     return name_in_partition(value, partition, path=path, remedy=_REMEDY)
-
-
-def _check_base(name: str, file_id: str, base_instant: str, path: str) -> None:
-    found = parsed(parse_base_file, name, path=path, remedy=_REMEDY)
-    if (found.file_id, found.instant) != (file_id, base_instant):
-        raise FormatError(
-            f"base file {name!r} does not belong to {file_id} at {base_instant}", path=path, remedy=_REMEDY
-        )
 
 
 def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[str, int, str, bool]:

@@ -119,11 +119,9 @@ def instant_to_roll_back(raw: dict[str, Any], *, path: str) -> tuple[str, str]:
     target = member(raw, "instantToRollback", dict, path=path, default={})
     instant, action = text(target, "commitTime", path=path), text(target, "action", path=path)
     if not instant or not action:
-        raise CorruptFileError(
-            "the rollback plan names no instant",
-            path=path,
-            remedy="remove the rollback's files from the timeline; Hudi plans it again",
-        )
+        message = "the rollback plan names no instant"
+        remedy = "remove the rollback's files from the timeline; Hudi plans it again"
+        raise CorruptFileError(message, path=path, remedy=remedy)
     return instant, action
 
 

@@ -119,11 +119,8 @@ class LockTable:
             "UPDATING",
         ):
             if time.monotonic() >= deadline:
-                raise StorageError(
-                    f"the DynamoDB table {self._config.table} is still not active",
-                    path=self._name,
-                    remedy="run again later",
-                )
+                message = f"the DynamoDB table {self._config.table} is still not active"
+                raise StorageError(message, path=self._name, remedy="run again later")
             time.sleep(_POLL_SECONDS)
 
     @contextmanager
@@ -131,11 +128,9 @@ class LockTable:
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            raise StorageError(
-                f"DynamoDB failed: {error}",
-                path=self._name,
-                remedy="check region, endpoint and the credentials of this process",
-            ) from error
+            message = f"DynamoDB failed: {error}"
+            remedy = "check region, endpoint and the credentials of this process"
+            raise StorageError(message, path=self._name, remedy=remedy) from error
 
 
 def _expect(expected: Mapping[str, str]) -> dict[str, Any]:

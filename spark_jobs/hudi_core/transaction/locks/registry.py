@@ -153,11 +153,8 @@ def table_lock(
     make = _PROVIDERS.get(provider := PROVIDER.read(options))
     if make is None:
         known = ", ".join(sorted(name for name in _PROVIDERS if name is not None))
-        raise UnsupportedError(
-            f"{PROVIDER.name} is {provider!r}, which this release does not have",
-            path=storage.uri,
-            remedy=f"let all writers of the table use one of {known}",
-        )
+        message = f"{PROVIDER.name} is {provider!r}, which this release does not have"
+        raise UnsupportedError(message, path=storage.uri, remedy=f"let all writers of the table use one of {known}")
     return make(_Locks(storage, config, options, owner, storage_options or {}))
 
 
@@ -198,11 +195,8 @@ class _Locks:
         lock = LockConfig.of(self.options, self.storage.uri)
         storage = self.storage if lock.outside is None else open_storage(lock.outside, self.storage_options)
         if not storage.supports_exclusive_create:
-            raise ConfigError(
-                f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file",
-                path=lock.path,
-                remedy="use another lock provider",
-            )
+            message = f"{storage.uri} cannot create a file exclusively, so it cannot carry a lock file"
+            raise ConfigError(message, path=lock.path, remedy="use another lock provider")
         return FileSystemLock(
             storage,
             self.owner,
@@ -243,18 +237,14 @@ class _Locks:
         return DynamodbLock(dynamodb_client(config, self.storage_options), config, self.owner)
 
     def hive_metastore(self) -> TableLock:
-        raise UnsupportedError(
-            "the writers of this table lock it in a Hive metastore, which this release cannot do",
-            path=self.storage.uri,
-            remedy="let all writers of the table use ZooKeeper, DynamoDB or the storage lease",
-        )
+        message = "the writers of this table lock it in a Hive metastore, which this release cannot do"
+        remedy = "let all writers of the table use ZooKeeper, DynamoDB or the storage lease"
+        raise UnsupportedError(message, path=self.storage.uri, remedy=remedy)
 
     def noop(self) -> TableLock:
-        raise ConfigError(
-            "NoopLockProvider locks nothing",
-            path=self.storage.uri,
-            remedy="name a real provider, or omit the option when no other process writes",
-        )
+        message = "NoopLockProvider locks nothing"
+        remedy = "name a real provider, or omit the option when no other process writes"
+        raise ConfigError(message, path=self.storage.uri, remedy=remedy)
 
 
 @contextmanager

@@ -72,11 +72,8 @@ class StorageLease(LeasedLock[_Lease]):
         """`now` is in seconds since the epoch. Raises ConfigError for a storage without conditional writes."""
         super().__init__(LEASE_PATH, owner, wait_ms, lease_seconds=validity_seconds, renew_seconds=renew_seconds)
         if not storage.supports_conditional_write:
-            raise ConfigError(
-                f"{storage.uri} cannot write conditionally, so it cannot carry a storage lease",
-                path=LEASE_PATH,
-                remedy="use another lock provider, on all writers",
-            )
+            message = f"{storage.uri} cannot write conditionally, so it cannot carry a storage lease"
+            raise ConfigError(message, path=LEASE_PATH, remedy="use another lock provider, on all writers")
         self._storage = storage
         self._clock = now
         self._lease: _Lease | None = None

@@ -180,11 +180,9 @@ class ZookeeperLock(TableLock):
         return f"{by_itself}; else, when it is proven dead, delete the node {self._config.path}/{holder.token}"
 
     def _unreachable(self, error: Exception) -> StorageError:
-        return StorageError(
-            f"ZooKeeper at {self._config.url} failed: {type(error).__name__} {error}",
-            path=self.name,
-            remedy="check hoodie.write.lock.zookeeper.url, and that the servers run",
-        )
+        message = f"ZooKeeper at {self._config.url} failed: {type(error).__name__} {error}"
+        remedy = "check hoodie.write.lock.zookeeper.url, and that the servers run"
+        return StorageError(message, path=self.name, remedy=remedy)
 
 
 def _client(config: ZookeeperConfig) -> KazooClient:
