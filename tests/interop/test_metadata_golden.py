@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 import pytest
 
-from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.indexed_table import load_index_definitions

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.services.indexing_config import FILE_GROUPS
+from hudi_core.config.metadata_config import FILE_GROUPS
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.instants import is_early
 from hudi_core.model.names import parse_data_file

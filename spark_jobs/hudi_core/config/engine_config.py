@@ -50,7 +50,6 @@ LOCAL_WIDTH = number(
 )
 
 ENGINE_KEYS = keys_in(globals())
-"""Every option of this module."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Generic, TypeVar, cast
 
 from hudi_core.errors import ConfigError
@@ -14,6 +15,8 @@ from hudi_core.errors import ConfigError
 T_co = TypeVar("T_co", covariant=True)
 C = TypeVar("C")
 N = TypeVar("N", int, float)
+E = TypeVar("E", bound=Enum)
+V = TypeVar("V")
 MAX_INT = 2**31 - 1
 """Java's largest int."""
 _KEY = "key"
@@ -57,9 +60,9 @@ def read_fields(of: type[C], options: Mapping[str, str], *, source: str | None =
     return of(**read, **given)
 
 
-def keys_in(module: Mapping[str, object]) -> tuple[ConfigKey[object], ...]:
-    """The options among the names of a module (its `globals()`), in the order of their definition."""
-    return tuple(value for value in module.values() if isinstance(value, ConfigKey))
+def keys_in(module: Mapping[str, object], *, but: Collection[object] = ()) -> tuple[ConfigKey[object], ...]:
+    """The options among the names of a module (its `globals()`), in the order of their definition, without `but`."""
+    return tuple(value for value in module.values() if isinstance(value, ConfigKey) and value not in but)
 
 
 def flag(name: str, doc: str, *, default: bool = False, aliases: tuple[str, ...] = ()) -> ConfigKey[bool]:
@@ -136,12 +139,19 @@ def regular_expression(value: str) -> str:
 
 def one_of(*choices: str) -> Callable[[str], str]:
     """Reads one of `choices`, in any case; the value is as written in `choices`."""
-    known = {choice.lower(): choice for choice in choices}
+    return _choice({choice.lower(): choice for choice in choices}, choices, str.lower)
 
-    def parse(value: str) -> str:
-        found = known.get(value.lower())
-        if found is None:
-            raise ValueError(f"not one of {', '.join(choices)}")
-        return found
+
+def member_of(kind: type[E], spelled: Callable[[str], str] = str.upper) -> Callable[[str], E]:
+    """Reads a member of an enum by its value, both as `spelled`."""
+    return _choice({spelled(member.value): member for member in kind}, [member.value for member in kind], spelled)
+
+
+def _choice(known: Mapping[str, V], shown: Sequence[str], spelled: Callable[[str], str]) -> Callable[[str], V]:
+    def parse(value: str) -> V:
+        chosen = known.get(spelled(value))
+        if chosen is None:
+            raise ValueError(f"not one of {', '.join(shown)}")
+        return chosen
 
     return parse

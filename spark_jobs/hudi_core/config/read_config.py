@@ -56,4 +56,3 @@ REPORT_REPLACED = flag(
 )
 
 READ_KEYS = keys_in(globals())
-"""Every option of this module."""

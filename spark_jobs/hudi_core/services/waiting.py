@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, TypeAlias
 
-from hudi_core.config.services.indexing_config import CATCHUP_MINUTES
+from hudi_core.config.metadata_config import CATCHUP_MINUTES
 from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, Reminder
 from hudi_core.services.context import TableContext

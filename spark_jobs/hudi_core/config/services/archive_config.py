@@ -67,7 +67,6 @@ ORPHANS = ConfigKey(
 )
 
 ARCHIVE_KEYS = keys_in(globals())
-"""Every option of this module."""
 
 
 @dataclass(frozen=True, slots=True)

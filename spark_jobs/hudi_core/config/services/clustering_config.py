@@ -7,8 +7,18 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, names, number, optional, read_fields
-from hudi_core.config.keys import regular_expression as expression
+from hudi_core.config.keys import (
+    ConfigKey,
+    flag,
+    keys_in,
+    member_of,
+    name_list,
+    names,
+    number,
+    optional,
+    read_fields,
+    regular_expression,
+)
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 
 _MAX: Final = 2**63 - 1
@@ -74,21 +84,6 @@ def _strategy(value: str) -> tuple[Strategy, FilterMode | None]:
     return _CLASSES[name]
 
 
-def _mode(value: str) -> FilterMode:
-    known = {mode.value: mode for mode in FilterMode}
-    if value.upper() not in known:
-        raise ValueError(f"not one of {', '.join(known)}")
-    return known[value.upper()]
-
-
-def _layout(value: str) -> Layout:
-    known = {layout.value.replace("-", ""): layout for layout in Layout}
-    name = value.lower().replace("-", "")
-    if name not in known:
-        raise ValueError(f"not one of {', '.join(layout.value for layout in Layout)}")
-    return known[name]
-
-
 def _sort_by(value: str) -> tuple[SortBy, ...]:
     known = {field.value: field for field in SortBy}
     fields = [name.upper() for name in name_list(value)]
@@ -135,7 +130,7 @@ EXECUTION_STRATEGY = ConfigKey(
 FILTER_MODE: ConfigKey[FilterMode] = ConfigKey(
     "hoodie.clustering.plan.partition.filter.mode",
     FilterMode.NONE,
-    _mode,
+    member_of(FilterMode),
     "which partitions a plan looks at: NONE all, RECENT_DAYS the last ones by their paths, SELECTED_PARTITIONS from "
     "one to another, DAY_ROLLING every 24th by the hour of the day",
 )
@@ -143,7 +138,7 @@ SELECTED = names(f"{_PLANS}partition.selected", "partitions that a plan looks at
 PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
     f"{_PLANS}partition.regex.pattern",
     None,
-    lambda value: expression(value) or None,
+    lambda value: regular_expression(value) or None,
     "what whole partition paths match, where no partitions are selected by name",
 )
 BEGIN_PARTITION = optional(
@@ -187,11 +182,11 @@ SORT_COLUMNS = optional(f"{_PLANS}sort.columns", "columns that rows are sorted b
 LAYOUT: ConfigKey[Layout] = ConfigKey(
     "hoodie.layout.optimize.strategy",
     Layout.LINEAR,
-    _layout,
+    member_of(Layout, lambda name: name.lower().replace("-", "")),
     "order by the sort columns: `linear`, or along a curve, `z-order` or `hilbert`",
 )
 
-CLUSTERING_KEYS = tuple(key for key in keys_in(globals()) if key is not MAX_FILE_BYTES)
+CLUSTERING_KEYS = keys_in(globals(), but=(MAX_FILE_BYTES,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.config.keygen_config import (
+from hudi_core.config.keys import flag
+from hudi_core.config.table_config import TableConfig
+from hudi_core.config.write_config import (
     CONSISTENT_TIMESTAMPS,
     NEW_ENCODING,
     SLASHED_DATES,
     TYPED_PARTITION_FIELDS,
     with_properties,
 )
-from hudi_core.config.keys import flag
-from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import EMPTY_KEY, NULL_KEY
 from hudi_core.filegroup.read.partition_values import (

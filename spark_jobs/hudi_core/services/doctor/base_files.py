@@ -17,7 +17,7 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_types import has_doubtful_times, mislabelled
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
-from hudi_core.config.keygen_config import COMBINE_INSERTS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.write_config import COMBINE_INSERTS, INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from hudi_core.config.lock_config import LOCK_KEYS, PROVIDER
-from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.errors import HudiError

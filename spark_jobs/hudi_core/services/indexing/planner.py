@@ -12,7 +12,7 @@ from typing import Final
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.keys import ConfigKey
-from hudi_core.config.services.indexing_config import (
+from hudi_core.config.metadata_config import (
     BLOOM_FILTERS_ENABLE,
     COLUMN_STATS_ENABLE,
     EXPRESSION_COLUMN,

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from hudi_core.config.metadata_config import (
+    FILE_GROUPS,
     PARTITIONED_RECORD_INDEX_MAXIMUM,
     PARTITIONED_RECORD_INDEX_MINIMUM,
     RECORD_INDEX_MAXIMUM,
     RECORD_INDEX_MINIMUM,
 )
-from hudi_core.config.services.indexing_config import FILE_GROUPS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.metadata_table.initialize.target import first_log

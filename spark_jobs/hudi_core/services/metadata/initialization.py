@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.columns import column_named
-from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, UnsupportedError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.write_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.schema_resolver import table_schema

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.limits_config import LIMIT_KEYS
-from hudi_core.config.options import check_options
+from hudi_core.config.options import LIMIT_KEYS, check_options
 from hudi_core.errors import ConfigError, SizeLimitError
 from hudi_core.model.size_limits import Limit, SizeLimits, limit_of, limit_options, without_limits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.indexing_config import (
+from hudi_core.config.metadata_config import (
     COLUMN_STATS_ENABLE,
     EXPRESSION_COLUMN,
     EXPRESSION_OPTIONS,

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_MINIMUM
-from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE, PARTITIONED_RECORD_INDEX_MINIMUM
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT

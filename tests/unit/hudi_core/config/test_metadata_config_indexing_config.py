@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.indexing_config import (
+from hudi_core.config.metadata_config import (
     CATCHUP_MINUTES,
     EXPRESSION_TYPE,
     FILE_GROUPS,
