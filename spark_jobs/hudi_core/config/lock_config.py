@@ -184,10 +184,9 @@ class ZookeeperConfig:
         path = f"{base_path}/{lock_key}"
         parts = path.split("/")
         if not path.startswith("/") or any(part in ("", ".", "..") for part in parts[1:]) or not path.isprintable():
-            raise ConfigError(
-                f"{path!r} is no path in ZooKeeper",
-                remedy=f"{ZOOKEEPER_BASE_PATH.name} begins with / and ends without one; the key has no empty part",
-            )
+            message = f"{path!r} is no path in ZooKeeper"
+            remedy = f"{ZOOKEEPER_BASE_PATH.name} begins with / and ends without one; the key has no empty part"
+            raise ConfigError(message, remedy=remedy)
         return read_fields(ZookeeperConfig, options, url=url, path=path)
 
 
@@ -230,10 +229,8 @@ class DynamodbConfig:
     def of(options: Mapping[str, str], key: str) -> DynamodbConfig:
         """Reads the options; raises ConfigError without a table or with an empty key."""
         if not key:
-            raise ConfigError(
-                f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set",
-                remedy="set this option to a name that all writers of the table use",
-            )
+            message = f"the lock has no key: the table has no name and {DYNAMODB_PARTITION_KEY.name} is not set"
+            raise ConfigError(message, remedy="set this option to a name that all writers of the table use")
         endpoint = DYNAMODB_ENDPOINT.read(options)
         if endpoint is not None and not endpoint.startswith(("https://", "http://")):
             endpoint = f"https://{endpoint}"  # as DynamoDBBasedLockProviderBase reads it
@@ -242,10 +239,8 @@ class DynamodbConfig:
             provisioned = DYNAMODB_READ_CAPACITY.read(options), DYNAMODB_WRITE_CAPACITY.read(options)
         wait = LOCK_WAIT_MS.read(options)
         if wait < _MIN_LEASE_MS:
-            raise ConfigError(
-                f"{LOCK_WAIT_MS.name} is {wait}; in DynamoDB it is also the lock's lease",
-                remedy=f"give it {_MIN_LEASE_MS} ms at least",
-            )
+            message = f"{LOCK_WAIT_MS.name} is {wait}; in DynamoDB it is also the lock's lease"
+            raise ConfigError(message, remedy=f"give it {_MIN_LEASE_MS} ms at least")
         table = required(DYNAMODB_TABLE, options)
         return read_fields(
             DynamodbConfig, options, table=table, key=key, endpoint_url=endpoint, provisioned=provisioned

@@ -133,8 +133,6 @@ class HeartbeatConfig:
         """Reads the heartbeat options; raises ConfigError for a silence of more than MAX_SILENCE_MS."""
         beat = read_fields(HeartbeatConfig, options)
         if beat.interval_ms * beat.tolerable_misses > MAX_SILENCE_MS:
-            raise ConfigError(
-                f"{HEARTBEAT_INTERVAL_MS.name} times {HEARTBEAT_MISSES.name} is more than a day",
-                remedy=f"lower one of them: their product may be {MAX_SILENCE_MS}",
-            )
+            message = f"{HEARTBEAT_INTERVAL_MS.name} times {HEARTBEAT_MISSES.name} is more than a day"
+            raise ConfigError(message, remedy=f"lower one of them: their product may be {MAX_SILENCE_MS}")
         return beat

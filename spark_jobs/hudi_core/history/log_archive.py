@@ -188,14 +188,11 @@ class LogArchive:
                 planned.setdefault(key, action)
                 if state is State.REQUESTED:
                     requested.setdefault(key, place)
-        return {
-            key: _Entry(
-                Instant(key[0], key[1], State.COMPLETED, None, planned.get(key, key[1])),
-                completed[key],
-                requested.get(key),
-            )
-            for key in sorted(completed)
-        }
+        entries = {}
+        for key in sorted(completed):
+            instant = Instant(*key, State.COMPLETED, None, planned.get(key, key[1]))
+            entries[key] = _Entry(instant, completed[key], requested.get(key))
+        return entries
 
     def _states(self, file: FileInfo) -> list[_State]:
         """The records of a file; none of a merged file whose merge is unfinished: its source files still exist."""
@@ -274,12 +271,8 @@ class LogArchive:
 
 def archive_files(storage: Storage, folder: str) -> list[tuple[int, FileInfo]]:
     """The files of the archive with their numbers, oldest first."""
-    numbered = [
-        (int(match["number"]), info)
-        for info in storage.list_files(folder)
-        for match in [_FILE.match(info.name)]
-        if match
-    ]
+    files = storage.list_files(folder)
+    numbered = [(int(match["number"]), info) for info in files if (match := _FILE.match(info.name))]
     return sorted(numbered, key=lambda pair: (pair[0], pair[1].name))
 
 

@@ -193,11 +193,8 @@ def _merge(storage: Storage, folder: str, sources: Sequence[HistoryFile]) -> His
     path = f"{folder}/{begin}_{end}_{level}.parquet"
     storage.delete(path)  # what a crash left; no snapshot names it
     seen: set[tuple[str, str]] = set()
-    merged = (
-        _unseen(rows.select(SCHEMA.names).cast(SCHEMA), seen, file)
-        for file in sources
-        for rows in read_batches(storage, file.path, SCHEMA.names, _BATCH_ROWS)
-    )
+    stored = ((file, rows) for file in sources for rows in read_batches(storage, file.path, SCHEMA.names, _BATCH_ROWS))
+    merged = (_unseen(rows.select(SCHEMA.names).cast(SCHEMA), seen, file) for file, rows in stored)
     with storage.open_output(path) as out:
         write_batches(out, merged, path=path)
     return HistoryFile(path, begin, end, level, storage.stat(path).size)

@@ -142,11 +142,9 @@ def groups_of_values(
         if values is None or not metadata.has_index(name):
             continue
         by_value = _requested(metadata, name, partial(metadata.secondary_keys, name, sorted(values)))
-        groups = (
-            None
-            if by_value is None
-            else groups_of_keys(metadata, {key for found in by_value.values() for key in found}, current)
-        )
+        if by_value is None:
+            continue
+        groups = groups_of_keys(metadata, {key for keys in by_value.values() for key in keys}, current)
         doubt = None if groups is None else metadata.groups_in_doubt(name)
         if groups is not None and doubt is not None:
             groups |= doubt

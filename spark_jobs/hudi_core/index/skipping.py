@@ -106,11 +106,8 @@ class SkippingPlan:
         self._other = frozenset(by_other_name)
         self._hidden = {*self._rule.from_path, *by_other_name, FILE_NAME}
         self._keys = key_candidates(bound, config, self._hidden)
-        self._columns = {
-            column: kind
-            for column, kind in flat_columns(bound, self._hidden).items()
-            if not any("." in name for name in column.path)
-        }
+        flat = flat_columns(bound, self._hidden).items()
+        self._columns = {column: kind for column, kind in flat if not any("." in name for name in column.path)}
         self._verdicts: dict[str, str | None] = {}
         self._groups: frozenset[FileGroupId] = frozenset()
 
@@ -134,7 +131,15 @@ class SkippingPlan:
             else:
                 by_kind[verdict] += len(item.data_files)
         self._groups = frozenset(item.file_group for item in kept)
-        for index, stage in self._stages():
+        stages: tuple[tuple[str, Callable[[Slices], Mask | None]], ...] = (
+            (RECORD_INDEX, self._by_record_index),
+            (SECONDARY_INDEX, self._by_secondary_index),
+            (COLUMN_STATS, self._by_column_stats),
+            (EXPRESSION_INDEX, self._by_expression_indexes),
+            (BLOOM_FILTERS, self._by_bloom_filters),
+            (_FOOTERS, self._by_footers),
+        )
+        for index, stage in stages:
             mask = stage(kept) if kept else None
             if mask is not None:
                 by_kind[index] += sum(len(item.data_files) for item, keep in zip(kept, mask, strict=True) if not keep)
@@ -164,16 +169,6 @@ class SkippingPlan:
             by_stats = by_path & may_match(self._bound, {**ranges, **stats}, len(new))
         for partition, in_path, in_stats in zip(new, by_path, by_stats, strict=True):
             self._verdicts[partition] = _PARTITION_PATH if not in_path else None if in_stats else PARTITION_STATS
-
-    def _stages(self) -> list[tuple[str, Callable[[Slices], Mask | None]]]:
-        return [
-            (RECORD_INDEX, self._by_record_index),
-            (SECONDARY_INDEX, self._by_secondary_index),
-            (COLUMN_STATS, self._by_column_stats),
-            (EXPRESSION_INDEX, self._by_expression_indexes),
-            (BLOOM_FILTERS, self._by_bloom_filters),
-            (_FOOTERS, self._by_footers),
-        ]
 
     def _by_record_index(self, slices: Slices) -> Mask | None:
         if self._metadata is None or not self._current or self._keys is None:
@@ -237,10 +232,8 @@ class SkippingPlan:
         distinct = sorted(set(partitions))
         number = {partition: at for at, partition in enumerate(distinct)}
         at = pa.array([number[partition] for partition in partitions], pa.int64())
-        return {
-            operand: known.take(at)
-            for operand, known in partition_ranges(distinct, self._bound, self._config, self._rule).items()
-        }
+        ranges = partition_ranges(distinct, self._bound, self._config, self._rule)
+        return {operand: known.take(at) for operand, known in ranges.items()}
 
 
 def _of_groups(slices: Slices, groups: Collection[FileGroupId] | None) -> Mask | None:

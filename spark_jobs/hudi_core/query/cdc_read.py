@@ -143,10 +143,8 @@ class ChangeReader:
                 count += found.num_rows
         needed = requested.to_numpy(zero_copy_only=False)
         if (places[needed] < 0).any():
-            raise CorruptFileError(
-                f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows",
-                path=path,
-            )
+            message = f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows"
+            raise CorruptFileError(message, path=path)
         found_texts = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
         return found_texts.take(pa.array(places, mask=~needed))
 

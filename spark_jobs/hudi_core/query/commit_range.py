@@ -73,11 +73,8 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
         raise ConfigError(
             f"the range ends at {end}, before it begins at {begin}", remedy="begin is exclusive, end inclusive"
         )
-    found = {
-        item: context.active.read_commit(item)
-        for item in _commits(context, timeline)
-        if begin < item.completed_at and (end is None or item.completed_at <= end)
-    }
+    commits = [item for item in _commits(context, timeline) if end is None or item.completed_at <= end]
+    found = {item: context.active.read_commit(item) for item in commits if begin < item.completed_at}
     archived: tuple[Instant, ...] = ()
     active_from = begin_of_writes(timeline)
     if active_from is None or _earliest_requested(begin, context) < active_from:

@@ -134,10 +134,8 @@ def _changes(reader: ChangeReader, query: Json, change: Change) -> Iterator[pa.R
     try:
         columns, predicate = [str(name) for name in query["columns"]], query["predicate"]
     except (KeyError, TypeError) as error:
-        raise ConfigError(
-            f"a change-data read is not what this version writes: {error!r}",
-            remedy="plan the read again by this version",
-        ) from error
+        message = f"a change-data read is not what this version writes: {error!r}"
+        raise ConfigError(message, remedy="plan the read again by this version") from error
     row_filter = None if predicate is None else of_predicate(predicate, CDC_SCHEMA)
     for batch in reader.read(change):
         kept = batch if row_filter is None else row_filter.apply(batch)

@@ -55,7 +55,5 @@ class ReadRequest:
             if not value.strip():
                 raise ConfigError(f"{name} is empty", remedy="give an instant or a date")
             if ranged and not (value.isascii() and value.isdigit()):
-                raise ConfigError(
-                    f"{name} is {value!r}, which is no time of a timeline",
-                    remedy="the times of a range are runs of digits",
-                )
+                message = f"{name} is {value!r}, which is no time of a timeline"
+                raise ConfigError(message, remedy="the times of a range are runs of digits")

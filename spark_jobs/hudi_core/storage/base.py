@@ -7,10 +7,16 @@ the root. An implementation refuses paths that leave the root (model.partition.c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.size_limits import SizeLimits
+
+LATE_SECONDS: Final = 900
+"""For how long after a process's last sign of life a request of its may still arrive, as storages try one again: s3fs
+for about nine minutes, five times five tries of 20 seconds and the pauses between them. A conditional write that meets
+another one is tried again in s3_conditional.py, a file that its writer has not finished in timeline/actions/content.py.
+"""
 
 
 @dataclass(frozen=True, slots=True)

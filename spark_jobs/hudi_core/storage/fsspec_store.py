@@ -51,11 +51,8 @@ class FsspecStorage(Storage):
         return FileInfo(path, int(info["size"]), _modified(info))
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        found = [
-            FileInfo(path, int(info["size"]), _modified(info))
-            for path, info in self._children(folder)
-            if info["type"] == "file"
-        ]
+        files = ((path, info) for path, info in self._children(folder) if info["type"] == "file")
+        found = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in files]
         return sorted(found, key=lambda info: info.path)
 
     def list_folders(self, folder: str) -> list[str]:

@@ -83,10 +83,8 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
     cannot be reached at all.
     """
     if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
-        raise ConfigError(
-            f"{writers} writers and {rounds} rounds are out of bounds",
-            remedy=f"2 to {_MAX_WRITERS} writers, 1 to {_MAX_ROUNDS} rounds",
-        )
+        message = f"{writers} writers and {rounds} rounds are out of bounds"
+        raise ConfigError(message, remedy=f"2 to {_MAX_WRITERS} writers, 1 to {_MAX_ROUNDS} rounds")
     absent = _absent_folders(storage)
     folder = f"{FOLDER}/{uuid.uuid4().hex}"
     problems: list[str] = []

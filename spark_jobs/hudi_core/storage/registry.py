@@ -127,10 +127,8 @@ def arrow_s3_options(options: Mapping[str, str]) -> dict[str, Any]:
 def _check_s3(options: Mapping[str, str]) -> None:
     unknown = sorted(set(options) - S3_OPTIONS)
     if unknown:
-        raise ConfigError(
-            f"unknown storage options for S3: {', '.join(unknown)}",
-            remedy=f"known options: {', '.join(sorted(S3_OPTIONS))}",
-        )
+        message = f"unknown storage options for S3: {', '.join(unknown)}"
+        raise ConfigError(message, remedy=f"known options: {', '.join(sorted(S3_OPTIONS))}")
 
 
 def _is_anonymous(options: Mapping[str, str]) -> bool:

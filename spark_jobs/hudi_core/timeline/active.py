@@ -272,10 +272,8 @@ class ActiveTimeline:
         completed = {key_of(found) for _, found in shown if found.is_completed}
         for name, found in shown:
             if key_of(found) not in completed:
-                raise TimelineError(
-                    f"{found.action} {found.requested_time} is not completed: it cannot be archived",
-                    path=f"{self.folder}/{name}",
-                )
+                message = f"{found.action} {found.requested_time} is not completed: it cannot be archived"
+                raise TimelineError(message, path=f"{self.folder}/{name}")
         ordered = sorted(shown, key=lambda item: (item[1].is_completed, item[1].requested_time, item[1].state.rank))
         return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)
 

@@ -76,11 +76,8 @@ class Timeline:
 
     def visible_writes(self) -> Timeline:
         """What makes a file slice visible: completed commits and pending compactions (AbstractTableFileSystemView)."""
-        return self.filter(
-            lambda instant: (
-                instant.action in COMMIT_ACTIONS if instant.is_completed else instant.action == Action.COMPACTION
-            ),
-        )
+        pending = {Action.COMPACTION}
+        return self.filter(lambda instant: instant.action in (COMMIT_ACTIONS if instant.is_completed else pending))
 
     def savepoints(self) -> frozenset[str]:
         """The requested times of the commits that completed savepoints keep."""
@@ -120,10 +117,8 @@ class Timeline:
         """As find; raises TimelineError when there is none."""
         instant = self.find(requested_time, action)
         if instant is None:
-            raise TimelineError(
-                f"the timeline holds no {action} at instant {requested_time}",
-                remedy="list the instants with `hudictl timeline TABLE`",
-            )
+            message = f"the timeline holds no {action} at instant {requested_time}"
+            raise TimelineError(message, remedy="list the instants with `hudictl timeline TABLE`")
         return instant
 
     def contains(self, requested_time: str) -> bool:

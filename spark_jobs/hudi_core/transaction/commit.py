@@ -17,9 +17,9 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_core.errors import ConflictError, StorageExistsError, TimelineError
+from hudi_core.storage.base import LATE_SECONDS
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -28,10 +28,6 @@ from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 
-LATE_SECONDS: Final = 900
-"""For how long after an owner's last sign of life a request of its may still arrive. The longest that s3fs tries one is
-about nine minutes: five times five tries of 20 seconds, and the pauses between them.
-"""
 WhyNot = Callable[[Decision, Timeline], str | None]
 """Why a decision may no longer be carried out on the timeline, read under the lock; None where it may."""
 CheckOwner = Callable[[], None]

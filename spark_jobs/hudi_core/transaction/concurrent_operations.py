@@ -61,16 +61,11 @@ class ConflictCheck:
 
     def verdict(self, timeline: Timeline) -> Verdict:
         """The verdict on `timeline`. Raises FormatError for a plan or metadata that cannot be read."""
-        chosen = candidates(
-            self.this,
-            self._others(timeline),
-            self.operation_start,
-            self.strategy,
-            RULES[self.release],
-            merge_on_read=self.merge_on_read,
-        )
-        others = (found for other in chosen if (found := read_operation(self.active, other)) is not None)
-        return judge(self.this, others, self.strategy, blocks_on_requested=self.blocks_on_requested)
+        others, rules = self._others(timeline), RULES[self.release]
+        start, merge_on_read = self.operation_start, self.merge_on_read
+        chosen = candidates(self.this, others, start, self.strategy, rules, merge_on_read=merge_on_read)
+        operations = (found for other in chosen if (found := read_operation(self.active, other)) is not None)
+        return judge(self.this, operations, self.strategy, blocks_on_requested=self.blocks_on_requested)
 
     def _others(self, timeline: Timeline) -> list[Other]:
         completed = self.active.completion_times(timeline)

@@ -10,7 +10,7 @@ file that it is about to put on the timeline, or by its successor, to close the 
 
 A decision that would lose rows by now is withdrawn instead (docs/decisions/0023). Then a late request would complete
 what was rolled back, so it is not withdrawn before the owner has been silent for longer than a request can take
-(commit.LATE_SECONDS).
+(storage.base.LATE_SECONDS).
 
 It is recorded after the metadata table's deltacommit of the instant: a death between the two leaves a deltacommit that
 no reader counts and that is rolled back (commit.py). commit.Completer.finish_decided carries a decision out.

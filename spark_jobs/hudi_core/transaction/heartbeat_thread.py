@@ -107,10 +107,8 @@ class Heartbeat(Renewal):
             raise failure
         if silent > self._tolerance:
             reason = f": {failure}" if failure is not None else ""
-            raise ConflictError(
-                f"the heartbeat of {self._name} could not be written for {silent:.0f} s{reason}",
-                remedy="run it again when the storage answers",
-            ) from failure
+            message = f"the heartbeat of {self._name} could not be written for {silent:.0f} s{reason}"
+            raise ConflictError(message, remedy="run it again when the storage answers") from failure
 
     def _send(self) -> bool:
         self._beat()

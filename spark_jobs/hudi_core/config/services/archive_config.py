@@ -89,9 +89,7 @@ class ArchiveConfig:
         """Raises ConfigError for an option that is not valid, and where no commit would ever be archived."""
         config = read_fields(ArchiveConfig, options)
         if config.keep_min >= config.keep_max:
-            raise ConfigError(
-                f"{KEEP_MIN.name} is {config.keep_min} and {KEEP_MAX.name} is {config.keep_max}",
-                remedy="keep more commits at most than at least",
-            )
+            message = f"{KEEP_MIN.name} is {config.keep_min} and {KEEP_MAX.name} is {config.keep_max}"
+            raise ConfigError(message, remedy="keep more commits at most than at least")
         counts = compaction.COMPACTION_TRIGGER.read(options) in ("NUM_COMMITS", "NUM_AND_TIME")
         return config if counts else replace(config, delta_commits=None)

@@ -219,13 +219,8 @@ class ClusteringConfig:
     @staticmethod
     def of(options: Mapping[str, str]) -> ClusteringConfig:
         strategy, mode = PLAN_STRATEGY.read(options)
-        found = read_fields(
-            ClusteringConfig,
-            options,
-            strategy=strategy,
-            filter_mode=mode or FILTER_MODE.read(options),
-            layout=LAYOUT.read(options),
-        )
+        mode, layout = mode or FILTER_MODE.read(options), LAYOUT.read(options)
+        found = read_fields(ClusteringConfig, options, strategy=strategy, filter_mode=mode, layout=layout)
         return replace(found, execution_class=STREAM_COPY) if strategy is Strategy.STREAM_COPY else found
 
     @property

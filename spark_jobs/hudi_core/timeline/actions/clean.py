@@ -210,12 +210,8 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
     _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: None})
     earliest = _earliest_retained(raw, path)
     saved = text_map(raw, "extraMetadata", path=path).get(SAVEPOINTED_KEY, "")
-    return LastClean(
-        requested_time,
-        earliest,
-        text(raw, "lastCompletedCommitTimestamp", path=path),
-        frozenset(time for time in saved.split(",") if time),
-    )
+    savepoints = frozenset(time for time in saved.split(",") if time)
+    return LastClean(requested_time, earliest, text(raw, "lastCompletedCommitTimestamp", path=path), savepoints)
 
 
 @dataclass(frozen=True, slots=True)

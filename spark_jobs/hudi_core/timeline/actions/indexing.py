@@ -79,11 +79,6 @@ def _schema(name: str, extra: bool) -> dict[str, Any]:
     schema = copy.deepcopy(schema)
     texts = {"type": "string", "avro.java.string": "String"}
     info = next(item for item in schema["fields"] if item["name"] == "indexPartitionInfos")["type"][1]["items"]
-    info["fields"].append(
-        {
-            "name": "extraMetadata",
-            "type": ["null", {"type": "map", "values": texts, "avro.java.string": "String"}],
-            "default": None,
-        }
-    )
+    extra_type = ["null", {"type": "map", "values": texts, "avro.java.string": "String"}]
+    info["fields"].append({"name": "extraMetadata", "type": extra_type, "default": None})
     return schema

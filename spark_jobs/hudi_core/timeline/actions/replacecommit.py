@@ -124,10 +124,8 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
         raise FormatError("a slice to cluster has no fileId", path=path, remedy=_REMEDY)
     base = text(raw, "dataFilePath", path=path)
     base_file = name_in_partition(base, partition, path=path, remedy=_REMEDY) if base else None
-    logs = tuple(
-        name_in_partition(item, partition, path=path, remedy=_REMEDY)
-        for item in texts(raw, "deltaFilePaths", path=path)
-    )
+    paths = texts(raw, "deltaFilePaths", path=path)
+    logs = tuple(name_in_partition(item, partition, path=path, remedy=_REMEDY) for item in paths)
     owners = {parsed(parse_log_file, name, path=path, remedy=_REMEDY).file_id for name in logs}
     if base_file is not None:
         owners.add(parsed(parse_base_file, base_file, path=path, remedy=_REMEDY).file_id)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_file_name, check_partition
@@ -46,20 +46,21 @@ class RestoreMetadata:
 
 def encode_restore_plan(plan: RestorePlan) -> bytes:
     """The content of `<R>.restore.requested`."""
-    return encode_datum(
-        "HoodieRestorePlan",
-        {
-            "instantsToRollback": _infos(plan.instants),
-            "version": PLAN_VERSION,
-            "savepointToRestoreTimestamp": plan.target,
-        },
-    )
+    instants = _infos(plan.instants)
+    datum = {"instantsToRollback": instants, "version": PLAN_VERSION, "savepointToRestoreTimestamp": plan.target}
+    return encode_datum("HoodieRestorePlan", datum)
 
 
 def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
     """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1. Raises CorruptFileError."""
     raw = decode_record(data, "instantsToRollback", "restore plan", path=path)
-    return RestorePlan(text(raw, "savepointToRestoreTimestamp", path=path), _instants(raw, path))
+    instants = tuple(
+        RestoredInstant(text(item, "commitTime", path=path), text(item, "action", path=path))
+        for item in records(raw, "instantsToRollback", path=path)
+    )
+    if not all(instant.time and instant.action for instant in instants):
+        raise CorruptFileError("the restore names an instant without time or action", path=path)
+    return RestorePlan(text(raw, "savepointToRestoreTimestamp", path=path), instants)
 
 
 def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
@@ -78,16 +79,6 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
 
 def _infos(instants: tuple[RestoredInstant, ...]) -> list[dict[str, str]]:
     return [{"commitTime": instant.time, "action": instant.action} for instant in instants]
-
-
-def _instants(raw: dict[str, Any], path: str) -> tuple[RestoredInstant, ...]:
-    found = tuple(
-        RestoredInstant(text(item, "commitTime", path=path), text(item, "action", path=path))
-        for item in records(raw, "instantsToRollback", path=path)
-    )
-    if not all(item.time and item.action for item in found):
-        raise CorruptFileError("the restore names an instant without time or action", path=path)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

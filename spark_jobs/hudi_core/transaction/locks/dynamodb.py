@@ -168,13 +168,8 @@ class DynamodbLock(LeasedLock[_Item]):
 
     def __init__(self, client: Any, config: DynamodbConfig, owner: Owner) -> None:
         seconds = config.lease_ms / 1000
-        super().__init__(
-            f"dynamodb:{config.table}/{config.key}",
-            owner,
-            config.wait_ms,
-            lease_seconds=seconds,
-            renew_seconds=seconds / _RENEWALS_PER_LEASE,
-        )
+        name, renew = f"dynamodb:{config.table}/{config.key}", seconds / _RENEWALS_PER_LEASE
+        super().__init__(name, owner, config.wait_ms, lease_seconds=seconds, renew_seconds=renew)
         self._table = LockTable(client, config, self.name)
         self._lease_text = str(config.lease_ms)
         self._owner_name = ""

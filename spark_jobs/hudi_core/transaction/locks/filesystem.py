@@ -168,10 +168,9 @@ class FileSystemLock(PolledLock):
             return False
         with suppress(StorageNotFoundError):  # none before the first interval is over
             signs.append(self._storage.stat(self._heartbeat_path(holder.token)).modified)
-        return (
-            sign_age(signs, self._clock(), tolerance) is None
-            and sign_age(signs, storage_time(self._storage, self._breaks), tolerance) is None
-        )
+        if sign_age(signs, self._clock(), tolerance) is not None:
+            return False
+        return sign_age(signs, storage_time(self._storage, self._breaks), tolerance) is None
 
     def _remove(self, held_by: str) -> bool:
         """Removes the lock with the token `held_by` and no other. False when another process is about to do it."""

@@ -101,10 +101,8 @@ def read_signs(
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
     young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now())
-    claims = {
-        instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")]
-        for instant in fresh.keys() | young.keys()
-    }
+    instants = fresh.keys() | young.keys()
+    claims = {instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")] for instant in instants}
     ours = {instant for instant, names in claims.items() if names}
     mode = (
         CONCURRENCY_MODE.read(options)
