@@ -81,10 +81,10 @@ def names(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[tu
 
 
 def number(
-    name: str, default: int, doc: str, *, low: int = 1, high: int = MAX_INT, aliases: tuple[str, ...] = ()
+    name: str, default: int, doc: str, *, within: tuple[int, int] = (1, MAX_INT), aliases: tuple[str, ...] = ()
 ) -> ConfigKey[int]:
     """An option of an integer within bounds, both inclusive."""
-    return ConfigKey(name, default, whole_number(low, high), doc, aliases)
+    return ConfigKey(name, default, whole_number(*within), doc, aliases)
 
 
 def name_list(value: str) -> tuple[str, ...]:

@@ -20,8 +20,7 @@ LOCK_WAIT_MS = number(
     "hoodie.write.lock.wait_time_ms",
     60_000,
     "milliseconds to wait for the table's lock; in DynamoDB also its lease",
-    low=0,
-    high=_MAX_MS,
+    within=(0, _MAX_MS),
 )
 LOCK_PATH = optional(
     "hoodie.write.lock.filesystem.path", "folder of the lock file; the table's .hoodie folder when absent"
@@ -30,8 +29,7 @@ LOCK_EXPIRE_MINUTES = number(
     "hoodie.write.lock.filesystem.expire",
     0,
     "minutes after which a lock counts as abandoned; 0 is never",
-    low=0,
-    high=10**6,
+    within=(0, 10**6),
 )
 UNCONFIGURED = ConfigKey(
     "airflow_hudi.lock.unconfigured",
@@ -43,8 +41,7 @@ FOREIGN_MINUTES = number(
     "airflow_hudi.lock.foreign_inflight_minutes",
     60,
     "minutes for which an inflight instant of another process is a sign that its writer is alive",
-    low=0,
-    high=10**6,
+    within=(0, 10**6),
 )
 BASE_PATH = optional(
     "hoodie.base.path", "address of the table as its writers spell it, for lock providers that name the lock after it"
@@ -67,28 +64,26 @@ ZOOKEEPER_SESSION_MS = number(
     "hoodie.write.lock.zookeeper.session_timeout_ms",
     60_000,
     "milliseconds after which a silent holder loses the lock",
-    low=100,
-    high=_MAX_MS,
+    within=(100, _MAX_MS),
 )
 ZOOKEEPER_CONNECTION_MS = number(
     "hoodie.write.lock.zookeeper.connection_timeout_ms",
     15_000,
     "milliseconds to wait for a connection to ZooKeeper",
-    high=_MAX_MS,
+    within=(1, _MAX_MS),
 )
 
 LEASE_VALIDITY_SECONDS = number(
     "hoodie.write.lock.storage.validity.timeout.secs",
     300,
     "seconds for which a storage lease is valid unless it is renewed",
-    low=10,
-    high=10**6,
+    within=(10, 10**6),
 )
 LEASE_RENEW_SECONDS = number(
     "hoodie.write.lock.storage.renew.interval.secs",
     30,
     "seconds between two renewals of a storage lease",
-    high=10**6,
+    within=(1, 10**6),
     aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
 
@@ -110,19 +105,19 @@ DYNAMODB_READ_CAPACITY = number(
     "hoodie.write.lock.dynamodb.read_capacity",
     20,
     "read capacity of a lock table that is created with PROVISIONED billing",
-    high=_MAX,
+    within=(1, _MAX),
 )
 DYNAMODB_WRITE_CAPACITY = number(
     "hoodie.write.lock.dynamodb.write_capacity",
     10,
     "write capacity of a lock table that is created with PROVISIONED billing",
-    high=_MAX,
+    within=(1, _MAX),
 )
 DYNAMODB_CREATION_MS = number(
     "hoodie.write.lock.dynamodb.table_creation_timeout",
     600_000,
     "milliseconds to wait until a lock table is created",
-    high=_MAX_MS,
+    within=(1, _MAX_MS),
 )
 
 LOCK_KEYS = keys_in(globals())

@@ -7,17 +7,7 @@ check the text when they use it: a table may have options for an index that it d
 
 from __future__ import annotations
 
-from hudi_core.config.keys import (
-    ConfigKey,
-    flag,
-    keys_in,
-    names,
-    number,
-    one_of,
-    optional,
-    real_number,
-    whole_number,
-)
+from hudi_core.config.keys import ConfigKey, flag, keys_in, names, number, one_of, optional, real_number, whole_number
 
 METADATA_DELTA_COMMITS = number(
     "hoodie.metadata.compact.max.delta.commits",
@@ -161,8 +151,7 @@ CATCHUP_MINUTES = number(
     15,
     "minutes that indexing, and a command that creates an index of all rows, drops a row-level index or adds a "
     "column, waits for writes that were pending, before it ends with exit code 3",
-    low=0,
-    high=10**6,
+    within=(0, 10**6),
 )
 
 INDEXING_KEYS = keys_in(globals(), but=(*METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES))

@@ -25,7 +25,7 @@ LIMIT_KEYS: tuple[ConfigKey[object], ...] = tuple(
         kind.option,
         kind.default,
         f"bytes of {kind.what}; a larger one is refused before memory is taken for it",
-        high=MAX_BYTES,
+        within=(1, MAX_BYTES),
     )
     for kind in Limit
 )

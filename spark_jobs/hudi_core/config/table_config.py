@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_core.config.keys import ConfigKey, flag, names, number, one_of, optional, read_fields
+from hudi_core.config.keys import MAX_INT, ConfigKey, flag, names, number, one_of, optional, read_fields
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
@@ -43,9 +43,9 @@ _PAUSE_SECONDS = 0.2
 NAME = ConfigKey("hoodie.table.name", "", str, "name of the table")
 DATABASE = ConfigKey("hoodie.database.name", "", str, "database of the table, may be empty")
 TABLE_TYPE = ConfigKey("hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ")
-VERSION = number("hoodie.table.version", -1, "version of the table format", low=0)
-LAYOUT = number("hoodie.timeline.layout.version", -1, "layout of the timeline: 1 or 2", low=0)
-CHECKSUM = number("hoodie.table.checksum", -1, "CRC32 of `database.name`", low=0, high=2**32 - 1)
+VERSION = number("hoodie.table.version", -1, "version of the table format", within=(0, MAX_INT))
+LAYOUT = number("hoodie.timeline.layout.version", -1, "layout of the timeline: 1 or 2", within=(0, MAX_INT))
+CHECKSUM = number("hoodie.table.checksum", -1, "CRC32 of `database.name`", within=(0, 2**32 - 1))
 RECORD_KEYS = names("hoodie.table.recordkey.fields", "comma list of record key columns")
 PARTITION_FIELDS = names("hoodie.table.partition.fields", "comma list of partition columns")
 ORDERING = names(

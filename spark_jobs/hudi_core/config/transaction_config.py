@@ -37,21 +37,20 @@ HEARTBEAT_INTERVAL_MS = number(
     "hoodie.client.heartbeat.interval_in_ms",
     60_000,
     "milliseconds between two heartbeats of a run",
-    high=MAX_SILENCE_MS,
+    within=(1, MAX_SILENCE_MS),
 )
 HEARTBEAT_MISSES = number(
     "hoodie.client.heartbeat.tolerable.misses",
     2,
     "heartbeats that may be missed before a run counts as dead; a day at the most, with the interval between them",
-    high=1000,
+    within=(1, 1000),
 )
 CLOCK_SKEW_MS = number(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     200,
     "milliseconds by which the clocks of the table's writers may differ; a run waits this long under the lock "
     "when it generates an instant time",
-    low=0,
-    high=60_000,
+    within=(0, 60_000),
 )
 CONCURRENCY_MODE = ConfigKey(
     "hoodie.write.concurrency.mode",
@@ -80,8 +79,7 @@ SILENT_MINUTES = number(
     60,
     "minutes without a change after which a write that never had a heartbeat counts as failed; the heartbeat's "
     "own time where LAZY is set by name, and none for pending instants that came with a copy of the table",
-    low=0,
-    high=10**6,
+    within=(0, 10**6),
 )
 EARLY_DETECTION = flag(
     "hoodie.write.concurrency.early.conflict.detection.enable",
@@ -116,8 +114,7 @@ STALLED_MINUTES = number(
     60,
     "minutes after which a pending instant that no process works on counts as stuck; one whose owner is provably "
     "dead counts at once",
-    low=0,
-    high=10**6,
+    within=(0, 10**6),
 )
 
 

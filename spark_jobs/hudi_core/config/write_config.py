@@ -33,14 +33,13 @@ PARQUET_CODEC = ConfigKey(
     "compression of base files, of those that Spark reads; when absent, the codec of the file that is replaced",
 )
 PARQUET_ROW_GROUP_BYTES = number(
-    "hoodie.parquet.block.size", 120 * 1024 * 1024, "bytes of a row group of a base file", low=1 << 16, high=_MAX
+    "hoodie.parquet.block.size", 120 * 1024 * 1024, "bytes of a row group of a base file", within=(1 << 16, _MAX)
 )
 ROW_GROUP_ROWS = number(
     "airflow_hudi.parquet.row_group.rows",
     128 << 10,
     "rows of a row group of a base file at most; compaction copies row groups that no log record touches",
-    low=1,
-    high=_MAX,
+    within=(1, _MAX),
 )
 COPY_ROW_GROUPS = flag(
     "airflow_hudi.compaction.copy_row_groups",
@@ -68,7 +67,7 @@ BLOOM_ENTRIES = number(
     "hoodie.index.bloom.num_entries",
     60_000,
     "number of keys for which the bloom filter of a base file is sized at first",
-    high=10**9,
+    within=(1, 10**9),
 )
 BLOOM_ERROR_RATE = ConfigKey(
     "hoodie.index.bloom.fpp", 1e-9, real_number(0.0, 1.0), "rate of false positives of the bloom filter of a base file"
@@ -77,7 +76,7 @@ BLOOM_MAX_ENTRIES = number(
     "hoodie.bloom.index.filter.dynamic.max.entries",
     100_000,
     "number of keys up to which a bloom filter grows",
-    high=10**9,
+    within=(1, 10**9),
 )
 DELETE_FIELD = optional(
     "hoodie.payload.delete.field", "column that marks a row as deleted (DefaultHoodieRecordPayload)"
@@ -98,8 +97,7 @@ MEMORY_BYTES = number(
     "airflow_hudi.memory.bytes",
     1 << 30,
     "bytes of log records that one task holds in memory before it spills to disk",
-    low=1 << 20,
-    high=_MAX,
+    within=(1 << 20, _MAX),
 )
 QUERY_MEMORY_BYTES = 256 << 20
 """What a task of a query holds where `airflow_hudi.memory.bytes` is not set."""
@@ -108,7 +106,7 @@ BATCH_ROWS = number(
     65_536,
     "number of rows of a base file that are read at once at most; fewer are where an eighth of "
     "`airflow_hudi.memory.bytes` holds fewer",
-    high=10**7,
+    within=(1, 10**7),
 )
 VERIFY = ConfigKey(
     "airflow_hudi.verify",
@@ -129,8 +127,7 @@ SMALL_FILE_BYTES = number(
     100 << 20,
     "times `hoodie.record.size.estimation.threshold`: bytes of base files from which a commit shows an overwrite how "
     "large a row is",
-    low=-_MAX,
-    high=_MAX,
+    within=(-_MAX, _MAX),
 )
 RECORD_SIZE_THRESHOLD = ConfigKey(
     "hoodie.record.size.estimation.threshold",

@@ -17,13 +17,7 @@ from io import FileIO
 from typing import BinaryIO, cast
 from urllib.parse import unquote
 
-from hudi_core.errors import (
-    ConfigError,
-    FormatError,
-    StorageConflictError,
-    StorageError,
-    StorageNotFoundError,
-)
+from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path, join
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage

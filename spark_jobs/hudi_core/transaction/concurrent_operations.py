@@ -20,15 +20,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.conflict import (
-    RULES,
-    ConcurrentOperation,
-    OperationStart,
-    Other,
-    Verdict,
-    candidates,
-    judge,
-)
+from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict, candidates, judge
 
 _NO_WRITERS = REPLACING_ACTIONS | {Action.COMPACTION}
 _PENDING = _NO_WRITERS | {Action.DELTA_COMMIT, Action.COMMIT}

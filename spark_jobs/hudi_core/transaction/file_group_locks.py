@@ -17,13 +17,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from hudi_core.errors import (
-    ConflictError,
-    LockError,
-    StorageConflictError,
-    StorageExistsError,
-    StorageNotFoundError,
-)
+from hudi_core.errors import ConflictError, LockError, StorageConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import look_again

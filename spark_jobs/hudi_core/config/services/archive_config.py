@@ -27,7 +27,7 @@ ARCHIVE_BATCH = number(
     "hoodie.commits.archival.batch",
     10,
     "number of records in a block of the archive of table version 6; an instant has three records",
-    high=10_000,
+    within=(1, 10_000),
 )
 ARCHIVE_ON_CLEAN = flag(
     "hoodie.archive.block.on.latest.clean.ectr",
@@ -41,21 +41,19 @@ HISTORY_BATCH = number(
     "hoodie.timeline.compaction.batch.size",
     10,
     "number of files of one level of the archive of versions 8 and 9 that are merged at once",
-    low=2,
-    high=10_000,
+    within=(2, 10_000),
 )
 HISTORY_FILE_BYTES = number(
     "hoodie.timeline.compaction.target.file.max.bytes",
     1000 << 20,
     "bytes at which a merge of the archive takes no further file",
-    low=1 << 10,
-    high=1 << 40,
+    within=(1 << 10, 1 << 40),
 )
 HISTORY_MANIFESTS = number(
     "hoodie.timeline.manifest.retained.versions",
     3,
     "number of snapshots of the archive of versions 8 and 9 that are kept for slow readers",
-    high=10_000,
+    within=(1, 10_000),
 )
 ORPHANS = ConfigKey(
     "airflow_hudi.archive.orphans",

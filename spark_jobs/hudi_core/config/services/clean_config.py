@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_core.config.keys import (
+    MAX_INT,
     ConfigKey,
     flag,
     keys_in,
@@ -43,7 +44,7 @@ CLEAN_HOURS_RETAINED = number(
     "hoodie.clean.hours.retained",
     24,
     "hours for which KEEP_LATEST_BY_HOURS keeps file slices, and the slice before them",
-    high=24 * 366 * 1000,
+    within=(1, 24 * 366 * 1000),
     aliases=("hoodie.cleaner.hours.retained",),
 )
 CLEAN_VERSIONS_RETAINED = number(
@@ -62,7 +63,7 @@ CLEAN_TRIGGER_COMMITS = number(
     "hoodie.clean.trigger.max.commits",
     1,
     "commits since the last clean that make the next one due",
-    low=0,
+    within=(0, MAX_INT),
     aliases=("hoodie.clean.max.commits",),
 )
 CLEAN_INCREMENTAL = flag(
@@ -75,7 +76,7 @@ CLEAN_PARALLELISM = number(
     "hoodie.clean.parallelism",
     200,
     "largest number of tasks that delete files",
-    high=10**6,
+    within=(1, 10**6),
     aliases=("hoodie.cleaner.parallelism",),
 )
 CLEAN_MULTIPLE = flag(
@@ -87,7 +88,7 @@ CLEAN_MAX_COMMITS = number(
     "hoodie.clean.max.commits.to.clean",
     _NO_CAP,
     "largest number of commits by which one clean advances; not for file versions",
-    high=_NO_CAP,
+    within=(1, _NO_CAP),
 )
 CLEAN_PARTITION_REGEX = ConfigKey(
     "hoodie.clean.partition.filter.regex",

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from hudi_core.config.keys import (
+    MAX_INT,
     ConfigKey,
     flag,
     keys_in,
@@ -97,7 +98,7 @@ INLINE_COMMITS = number(
     "hoodie.clustering.inline.max.commits",
     4,
     "commits since the last clustering, or plan of one, that make one due where `hoodie.clustering.inline` is set",
-    low=0,
+    within=(0, MAX_INT),
 )
 ASYNC = flag(
     "hoodie.clustering.async.enabled", "count commits by `hoodie.clustering.async.max.commits` until one is due"
@@ -110,7 +111,7 @@ ASYNC_COMMITS = number(
     4,
     "commits since the last clustering, or plan of one, that make one due where `hoodie.clustering.async.enabled` is "
     "set; where none of these is set, a clustering is due whenever it is to be planned",
-    low=0,
+    within=(0, MAX_INT),
 )
 PLAN_STRATEGY: ConfigKey[tuple[Strategy, FilterMode | None]] = ConfigKey(
     f"{_PLANS}class",
@@ -147,20 +148,29 @@ BEGIN_PARTITION = optional(
 END_PARTITION = optional(
     f"{_PLANS}cluster.end.partition", "last partition of SELECTED_PARTITIONS, inclusive; empty for the last of all"
 )
-LOOKBACK = number(f"{_PLANS}daybased.lookback.partitions", 2, "partitions that RECENT_DAYS takes; 0 for all", low=0)
+LOOKBACK = number(
+    f"{_PLANS}daybased.lookback.partitions", 2, "partitions that RECENT_DAYS takes; 0 for all", within=(0, MAX_INT)
+)
 SKIP_LATEST = number(
-    f"{_PLANS}daybased.skipfromlatest.partitions", 0, "latest partitions that RECENT_DAYS leaves out", low=0
+    f"{_PLANS}daybased.skipfromlatest.partitions",
+    0,
+    "latest partitions that RECENT_DAYS leaves out",
+    within=(0, MAX_INT),
 )
 SMALL_FILE_LIMIT = number(
     f"{_PLANS}small.file.limit",
     300 << 20,
     "bytes of a base file from which its file group is left as it is",
-    low=0,
-    high=_MAX,
+    within=(0, _MAX),
 )
-TARGET_FILE_BYTES = number(f"{_PLANS}target.file.max.bytes", 1 << 30, "bytes of the new base files at most", high=_MAX)
+TARGET_FILE_BYTES = number(
+    f"{_PLANS}target.file.max.bytes", 1 << 30, "bytes of the new base files at most", within=(1, _MAX)
+)
 MAX_GROUP_BYTES = number(
-    f"{_PLANS}max.bytes.per.group", 2 << 30, "bytes of the base files that are rewritten together at most", high=_MAX
+    f"{_PLANS}max.bytes.per.group",
+    2 << 30,
+    "bytes of the base files that are rewritten together at most",
+    within=(1, _MAX),
 )
 MAX_GROUPS = number(f"{_PLANS}max.num.groups", 30, "groups of a plan at most")
 SINGLE_GROUPS = flag(

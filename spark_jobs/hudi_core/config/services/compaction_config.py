@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, number, one_of, read_fields, regular_expression
+from hudi_core.config.keys import (
+    MAX_INT,
+    ConfigKey,
+    flag,
+    keys_in,
+    name_list,
+    number,
+    one_of,
+    read_fields,
+    regular_expression,
+)
 
 _MAX: Final = 2**53
 
@@ -64,7 +74,7 @@ COMPACTION_DELTA_SECONDS = number(
     "hoodie.compact.inline.max.delta.seconds",
     3600,
     "seconds since the last compaction, or the first delta commit, that make one due",
-    low=0,
+    within=(0, MAX_INT),
 )
 COMPACTION_STRATEGY: ConfigKey[tuple[Strategy, ...]] = ConfigKey(
     "hoodie.compaction.strategy",
@@ -77,27 +87,25 @@ TARGET_IO_MB = number(
     "hoodie.compaction.target.io",
     500 * 1024,
     "MiB to read and write at which a plan is cut by the strategies that bound it",
-    high=_MAX,
+    within=(1, _MAX),
 )
 LOG_SIZE_THRESHOLD = number(
     "hoodie.compaction.logfile.size.threshold",
     0,
     "bytes of log files from which LogFileSizeBasedCompactionStrategy takes a file group",
-    low=0,
-    high=_MAX,
+    within=(0, _MAX),
 )
 LOG_NUM_THRESHOLD = number(
     "hoodie.compaction.logfile.num.threshold",
     0,
     "log files from which LogFileNumBasedCompactionStrategy takes a file group",
-    low=0,
+    within=(0, MAX_INT),
 )
 TARGET_PARTITIONS = number(
     "hoodie.compaction.daybased.target.partitions",
     10,
     "partitions, or days before today, that the strategies by day take",
-    low=0,
-    high=10**6,
+    within=(0, 10**6),
 )
 PARTITION_REGEX = ConfigKey(
     "hoodie.compaction.partition.path.regex",
@@ -110,7 +118,7 @@ MAX_FILE_BYTES = number(
     120 * 1024 * 1024,
     "bytes of a base file of an overwrite, which ends at a tenth more; what planners take one for where a file group "
     "has none yet",
-    high=_MAX,
+    within=(1, _MAX),
 )
 LOG_COMPACTION = flag(
     "hoodie.log.compaction.enable",

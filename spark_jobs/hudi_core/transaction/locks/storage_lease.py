@@ -12,13 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_core.errors import (
-    ConfigError,
-    StorageConflictError,
-    StorageError,
-    StorageExistsError,
-    StorageNotFoundError,
-)
+from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.locks.base import LeasedLock, LockHolder
 from hudi_core.transaction.owner import Owner, damaged, parse_own

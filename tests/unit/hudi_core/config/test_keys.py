@@ -61,7 +61,7 @@ def test_a_value_that_is_no_number_is_named_in_words(parse: Callable[[str], floa
     assert refused.value.message == f"k is 'soon': not {kind}"
 
 
-COUNT = number("count", 3, "how many", low=0, high=9, aliases=("old.count",))
+COUNT = number("count", 3, "how many", within=(0, 9), aliases=("old.count",))
 LISTED = names("listed", "which")
 QUIET = flag("quiet", "no noise")
 TITLE = optional("title", "a title")
