@@ -162,13 +162,7 @@ def _run_unit(task: UnitTask[U, R], unit: Callable[[], U], run_epoch: int, resul
 
 
 def _produce(
-    produce: Produce[U],
-    unit: Callable[[], U],
-    index: int,
-    run_epoch: int,
-    folder: Path,
-    max_bytes: int,
-    shards: int,
+    produce: Produce[U], unit: Callable[[], U], index: int, run_epoch: int, folder: Path, max_bytes: int, shards: int
 ) -> list[Run]:
     def once(number: int) -> list[Run]:
         buffer = RunBuffer(folder, str(number), max_bytes)

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.errors import ConfigError
+from hudi_core.expr import tree
 from hudi_core.expr.bound import (
     DIFFERENT,
     Bound,
@@ -27,32 +28,6 @@ from hudi_core.expr.bound import (
 )
 from hudi_core.expr.functions import evaluate, needs_zone
 from hudi_core.expr.literals import fold, instant, place
-from hudi_core.expr.tree import (
-    EQ,
-    FLIPPED,
-    NE,
-    NEGATED,
-    OPERATORS,
-    SAME,
-    And,
-    Call,
-    Column,
-    Compare,
-    Constant,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operand,
-    Or,
-    StartsWith,
-    like_tokens,
-    operand_columns,
-    operands,
-    walk,
-)
 from hudi_core.expr.wall_time import zone_of
 from hudi_core.model.names import alike
 
@@ -60,22 +35,24 @@ _INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _MAX_PRECISION: Final = 38
 
 
-def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
+def bind(expr: tree.Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
     """Binds the predicate to the columns of `schema`, by names as written, else without regard to case. `zone` is that
     of local time, UTC when it is None. Raises ConfigError naming a column that is unknown or ambiguous, a literal that
     its column cannot be compared with, or a function that is not supported.
     """
     wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
     zone_of(wall)
-    for node in walk(expr):
-        if isinstance(node, Compare) and node.operator not in OPERATORS:
-            raise ConfigError(f"unknown operator {node.operator!r}", remedy=f"known are {', '.join(sorted(OPERATORS))}")
+    for node in tree.walk(expr):
+        if isinstance(node, tree.Compare) and node.operator not in tree.OPERATORS:
+            raise ConfigError(
+                f"unknown operator {node.operator!r}", remedy=f"known are {', '.join(sorted(tree.OPERATORS))}"
+            )
     binder = _Binder(schema, wall)
     used = {
         path[0]
-        for node in walk(expr)
-        for operand in operands(node)
-        for path in operand_columns(resolve(operand, schema))
+        for node in tree.walk(expr)
+        for operand in tree.operands(node)
+        for path in tree.operand_columns(resolve(operand, schema))
     }
     return Bound(
         binder.node(expr, negated=False),
@@ -86,21 +63,21 @@ def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
     )
 
 
-def resolve(operand: Operand, schema: pa.Schema) -> Operand:
+def resolve(operand: tree.Operand, schema: pa.Schema) -> tree.Operand:
     """The operand with its columns spelled as in `schema`. Raises ConfigError naming an unknown or ambiguous one."""
-    if isinstance(operand, Column):
-        return Column(_resolve_path(operand.path, schema))
-    if isinstance(operand, Call):
-        return Call(operand.name, tuple(resolve(argument, schema) for argument in operand.arguments))
+    if isinstance(operand, tree.Column):
+        return tree.Column(_resolve_path(operand.path, schema))
+    if isinstance(operand, tree.Call):
+        return tree.Call(operand.name, tuple(resolve(argument, schema) for argument in operand.arguments))
     return operand
 
 
-def kind_of(operand: Operand, bound: Bound) -> pa.DataType:
+def kind_of(operand: tree.Operand, bound: Bound) -> pa.DataType:
     """The type of an operand of the bound predicate."""
     return evaluate(operand, _empty(bound.schema), bound.zone).type
 
 
-def depends_on_zone(operand: Operand, bound: Bound) -> bool:
+def depends_on_zone(operand: tree.Operand, bound: Bound) -> bool:
     """Whether the operand's values depend on the zone that the predicate is bound with."""
     return needs_zone(operand, _empty(bound.schema), bound.zone)
 
@@ -115,26 +92,26 @@ class _Binder:
         self._zone = zone
         self._empty = _empty(schema)
 
-    def node(self, expr: Expr, *, negated: bool) -> Node:
-        if isinstance(expr, Not):
+    def node(self, expr: tree.Expr, *, negated: bool) -> Node:
+        if isinstance(expr, tree.Not):
             return self.node(expr.term, negated=not negated)
-        if isinstance(expr, (And, Or)):
+        if isinstance(expr, (tree.And, tree.Or)):
             nodes = tuple(self.node(term, negated=negated) for term in expr.terms)
-            return all_of(nodes) if isinstance(expr, And) is not negated else any_of(nodes)
-        if isinstance(expr, Constant):
+            return all_of(nodes) if isinstance(expr, tree.And) is not negated else any_of(nodes)
+        if isinstance(expr, tree.Constant):
             return Known(expr.value is not None and expr.value is not negated)
-        if isinstance(expr, Compare):
+        if isinstance(expr, tree.Compare):
             return self._compare(expr, negated)
         return self._of_operand(expr, negated)
 
-    def _of_operand(self, expr: In | IsNull | StartsWith | Like, negated: bool) -> Node:
+    def _of_operand(self, expr: tree.In | tree.IsNull | tree.StartsWith | tree.Like, negated: bool) -> Node:
         operand = resolve(expr.operand, self._schema)
-        if isinstance(operand, Literal):
+        if isinstance(operand, tree.Literal):
             return self._of_literal(expr, operand, negated)
         kind = self._kind(operand)
-        if isinstance(expr, IsNull):
+        if isinstance(expr, tree.IsNull):
             return NullCheck(operand, negated)
-        if isinstance(expr, In):
+        if isinstance(expr, tree.In):
             return self._membership(operand, kind, expr.values, negated)
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise ConfigError(
@@ -142,40 +119,46 @@ class _Binder:
             )
         return _text_match(expr, operand, negated)
 
-    def _of_literal(self, expr: In | IsNull | StartsWith | Like, literal: Literal, negated: bool) -> Node:
-        if isinstance(expr, IsNull):
+    def _of_literal(
+        self, expr: tree.In | tree.IsNull | tree.StartsWith | tree.Like, literal: tree.Literal, negated: bool
+    ) -> Node:
+        if isinstance(expr, tree.IsNull):
             return Known((literal.value is None) is not negated)
-        if isinstance(expr, In):
+        if isinstance(expr, tree.In):
             # Literal IN (literals) is rare; as alternatives it needs no rule of its own.
-            return self.node(Or(tuple(Compare(EQ, literal, value) for value in expr.values)), negated=negated)
+            return self.node(
+                tree.Or(tuple(tree.Compare(tree.EQ, literal, value) for value in expr.values)), negated=negated
+            )
         raise ConfigError(
             f"LIKE of the literal {literal.value!r} compares nothing of the table", remedy="name a column"
         )
 
-    def _compare(self, expr: Compare, negated: bool) -> Node:
+    def _compare(self, expr: tree.Compare, negated: bool) -> Node:
         left, operator, right = resolve(expr.left, self._schema), expr.operator, resolve(expr.right, self._schema)
-        if isinstance(left, Literal):
-            if isinstance(right, Literal):
+        if isinstance(left, tree.Literal):
+            if isinstance(right, tree.Literal):
                 return Known(_compare_literals(left, operator, right, negated, self._zone))
-            left, operator, right = right, FLIPPED[operator], left
-        if not isinstance(right, Literal):
+            left, operator, right = right, tree.FLIPPED[operator], left
+        if not isinstance(right, tree.Literal):
             return self._pair(left, operator, right, negated)
         kind = self._kind(left)
         if right.value is None:
-            return NullCheck(left, negated) if operator == SAME else Known(False)
-        if operator == SAME:
-            same = self._with_literal(left, kind, NE if negated else EQ, right)
+            return NullCheck(left, negated) if operator == tree.SAME else Known(False)
+        if operator == tree.SAME:
+            same = self._with_literal(left, kind, tree.NE if negated else tree.EQ, right)
             return any_of((same, NullCheck(left, False))) if negated else same
-        return self._with_literal(left, kind, NEGATED[operator] if negated else operator, right)
+        return self._with_literal(left, kind, tree.NEGATED[operator] if negated else operator, right)
 
-    def _with_literal(self, operand: Operand, kind: pa.DataType, operator: str, literal: Literal) -> Node:
+    def _with_literal(self, operand: tree.Operand, kind: pa.DataType, operator: str, literal: tree.Literal) -> Node:
         at = place(kind, literal, self._zone, where=name_of(operand))
         folded = fold(operator, at)
         if isinstance(folded, bool):
             return NullCheck(operand, True) if folded else Known(False)
         return Comparison(operand, folded[0], folded[1], at.kind)
 
-    def _membership(self, operand: Operand, kind: pa.DataType, literals: Sequence[Literal], negated: bool) -> Node:
+    def _membership(
+        self, operand: tree.Operand, kind: pa.DataType, literals: Sequence[tree.Literal], negated: bool
+    ) -> Node:
         if not literals:
             return Known(negated)
         if negated and any(literal.value is None for literal in literals):
@@ -190,7 +173,7 @@ class _Binder:
             return all_of(nodes) if nodes else NullCheck(operand, True)
         return any_of(nodes)
 
-    def _pair(self, left: Operand, operator: str, right: Operand, negated: bool) -> Node:
+    def _pair(self, left: tree.Operand, operator: str, right: tree.Operand, negated: bool) -> Node:
         kinds = self._kind(left), self._kind(right)
         kind = _common(*kinds)
         if kind is None:
@@ -199,18 +182,18 @@ class _Binder:
                 remedy="compare columns of one type, or of numeric types",
             )
         if negated:
-            operator = DIFFERENT if operator == SAME else NEGATED[operator]
+            operator = DIFFERENT if operator == tree.SAME else tree.NEGATED[operator]
         return Pair(left, operator, right, kind)
 
-    def _kind(self, operand: Operand) -> pa.DataType:
+    def _kind(self, operand: tree.Operand) -> pa.DataType:
         return evaluate(operand, self._empty, self._zone).type
 
 
-def name_of(operand: Operand) -> str:
+def name_of(operand: tree.Operand) -> str:
     """The operand for people: `a.b`, `lower(name)`."""
-    if isinstance(operand, Column):
+    if isinstance(operand, tree.Column):
         return ".".join(operand.path)
-    if isinstance(operand, Call):
+    if isinstance(operand, tree.Call):
         return f"{operand.name}({', '.join(name_of(argument) for argument in operand.arguments)})"
     return repr(operand.value)
 
@@ -242,9 +225,9 @@ def _distinct(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
     return pa.array([scalar.as_py() for scalar in scalars], kind).unique()
 
 
-def _compare_literals(left: Literal, operator: str, right: Literal, negated: bool, zone: str) -> bool:
+def _compare_literals(left: tree.Literal, operator: str, right: tree.Literal, negated: bool, zone: str) -> bool:
     if left.value is None or right.value is None:
-        return ((left.value is None and right.value is None) is not negated) if operator == SAME else False
+        return ((left.value is None and right.value is None) is not negated) if operator == tree.SAME else False
     numbers = ("integer", "decimal", "double")
     if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
         raise ConfigError(
@@ -252,16 +235,16 @@ def _compare_literals(left: Literal, operator: str, right: Literal, negated: boo
         )
     # Python compares no timestamp that has a zone with one that has none.
     a, b = (instant(item.value, zone) if isinstance(item.value, dt.datetime) else item.value for item in (left, right))
-    result = {EQ: a == b, SAME: a == b, NE: a != b}.get(operator)
+    result = {tree.EQ: a == b, tree.SAME: a == b, tree.NE: a != b}.get(operator)
     if result is None:
         result = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]  # type: ignore[operator]
     return bool(result) is not negated
 
 
-def _text_match(expr: StartsWith | Like, operand: Operand, negated: bool) -> Node:
-    if isinstance(expr, StartsWith):
+def _text_match(expr: tree.StartsWith | tree.Like, operand: tree.Operand, negated: bool) -> Node:
+    if isinstance(expr, tree.StartsWith):
         return Prefix(operand, expr.prefix, negated)
-    tokens = like_tokens(expr.pattern)
+    tokens = tree.like_tokens(expr.pattern)
     parts = [re.escape(token) if literal else ".*" if token == "%" else "." for token, literal in tokens]
     fixed = itertools.takewhile(lambda token: token[1], tokens)
     return Pattern(operand, f"(?s)^{''.join(parts)}$", "".join(token for token, _ in fixed), negated)

@@ -8,60 +8,42 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError, truncated
-from hudi_core.expr.tree import (
-    MAX_DEPTH,
-    NULL,
-    OPERATORS,
-    And,
-    Call,
-    Column,
-    Compare,
-    Constant,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operand,
-    Or,
-    StartsWith,
-    Value,
-    too_deep,
-)
+from hudi_core.expr import tree
 
 Json = dict[str, Any]
 
 
-def to_json(expr: Expr) -> Json:
+def to_json(expr: tree.Expr) -> Json:
     """The tree as a JSON object with the key `op`; `from_json` gives an equal tree."""
-    if isinstance(expr, (And, Or)):
-        return {"op": "and" if isinstance(expr, And) else "or", "terms": [to_json(term) for term in expr.terms]}
-    if isinstance(expr, Not):
+    if isinstance(expr, (tree.And, tree.Or)):
+        return {"op": "and" if isinstance(expr, tree.And) else "or", "terms": [to_json(term) for term in expr.terms]}
+    if isinstance(expr, tree.Not):
         return {"op": "not", "term": to_json(expr.term)}
-    if isinstance(expr, Compare):
+    if isinstance(expr, tree.Compare):
         return {"op": expr.operator, "left": _operand(expr.left), "right": _operand(expr.right)}
-    if isinstance(expr, Constant):
+    if isinstance(expr, tree.Constant):
         return {"op": "constant", "value": expr.value}
     operand = {"operand": _operand(expr.operand)}
-    if isinstance(expr, In):
+    if isinstance(expr, tree.In):
         return {"op": "in", **operand, "values": [_operand(value) for value in expr.values]}
-    if isinstance(expr, StartsWith):
+    if isinstance(expr, tree.StartsWith):
         return {"op": "starts_with", **operand, "prefix": expr.prefix}
     return (
-        {"op": "like", **operand, "pattern": expr.pattern} if isinstance(expr, Like) else {"op": "is_null", **operand}
+        {"op": "like", **operand, "pattern": expr.pattern}
+        if isinstance(expr, tree.Like)
+        else {"op": "is_null", **operand}
     )
 
 
-def from_json(data: Any) -> Expr:
+def from_json(data: Any) -> tree.Expr:
     """The tree of a JSON object. Raises ConfigError naming the part that is not one, or for one too deep."""
     return _expr(data, 1)
 
 
-def _operand(operand: Operand) -> Json:
-    if isinstance(operand, Column):
+def _operand(operand: tree.Operand) -> Json:
+    if isinstance(operand, tree.Column):
         return {"column": list(operand.path)}
-    if isinstance(operand, Call):
+    if isinstance(operand, tree.Call):
         return {"call": operand.name, "arguments": [_operand(argument) for argument in operand.arguments]}
     return {
         "literal": operand.kind,
@@ -78,7 +60,7 @@ _WRITE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "timestamp": dt.datetime.isoformat,
 }
 """How values are written by type: numbers as text, so that no JSON reader rounds them."""
-_READ: Final[Mapping[str, Callable[[str], Value]]] = {
+_READ: Final[Mapping[str, Callable[[str], tree.Value]]] = {
     "decimal": decimal.Decimal,
     "double": float,
     "integer": int,
@@ -89,61 +71,61 @@ _READ: Final[Mapping[str, Callable[[str], Value]]] = {
 }
 
 
-def _expr(data: Any, depth: int) -> Expr:
-    if depth > MAX_DEPTH:
-        raise too_deep()
+def _expr(data: Any, depth: int) -> tree.Expr:
+    if depth > tree.MAX_DEPTH:
+        raise tree.too_deep()
     op = _field(data, "op", str)
     if op in ("and", "or"):
         terms = tuple(_expr(term, depth + 1) for term in _field(data, "terms", list))
-        return And(terms) if op == "and" else Or(terms)
+        return tree.And(terms) if op == "and" else tree.Or(terms)
     if op == "not":
-        return Not(_expr(_field(data, "term", dict), depth + 1))
-    if op in OPERATORS:
-        return Compare(
+        return tree.Not(_expr(_field(data, "term", dict), depth + 1))
+    if op in tree.OPERATORS:
+        return tree.Compare(
             op, _read_operand(_field(data, "left", dict), depth), _read_operand(_field(data, "right", dict), depth)
         )
     if op == "constant":
         value = data.get("value")
         if value is not None and not isinstance(value, bool):
             raise _wrong(data)
-        return Constant(value)
+        return tree.Constant(value)
     operand = _read_operand(_field(data, "operand", dict), depth)
     if op == "in":
-        return In(operand, tuple(_literal(value) for value in _field(data, "values", list)))
+        return tree.In(operand, tuple(_literal(value) for value in _field(data, "values", list)))
     if op == "is_null":
-        return IsNull(operand)
+        return tree.IsNull(operand)
     if op == "starts_with":
-        return StartsWith(operand, _field(data, "prefix", str))
+        return tree.StartsWith(operand, _field(data, "prefix", str))
     if op == "like":
-        return Like(operand, _field(data, "pattern", str))
+        return tree.Like(operand, _field(data, "pattern", str))
     raise _wrong(data)
 
 
-def _read_operand(data: Any, depth: int) -> Operand:
-    if depth > MAX_DEPTH:
-        raise too_deep()
+def _read_operand(data: Any, depth: int) -> tree.Operand:
+    if depth > tree.MAX_DEPTH:
+        raise tree.too_deep()
     if isinstance(data, dict) and "column" in data:
         path = _field(data, "column", list)
         if not path or not all(isinstance(name, str) and name for name in path):
             raise _wrong(data)
-        return Column(tuple(path))
+        return tree.Column(tuple(path))
     if isinstance(data, dict) and "call" in data:
         arguments = _field(data, "arguments", list)
-        return Call(_field(data, "call", str), tuple(_read_operand(argument, depth + 1) for argument in arguments))
+        return tree.Call(_field(data, "call", str), tuple(_read_operand(argument, depth + 1) for argument in arguments))
     return _literal(data)
 
 
-def _literal(data: Any) -> Literal:
+def _literal(data: Any) -> tree.Literal:
     kind = _field(data, "literal", str)
     if kind == "null":
-        return NULL
+        return tree.NULL
     value = data.get("value")
     if kind == "boolean" and isinstance(value, bool):
-        return Literal(kind, value)
+        return tree.Literal(kind, value)
     if kind not in _READ or not isinstance(value, str):
         raise _wrong(data)
     try:
-        return Literal(kind, _READ[kind](value))
+        return tree.Literal(kind, _READ[kind](value))
     except (ValueError, decimal.InvalidOperation) as error:
         raise _wrong(data) from error
 
@@ -156,7 +138,4 @@ def _field(data: Any, name: str, kind: type) -> Any:
 
 
 def _wrong(data: Any) -> ConfigError:
-    return ConfigError(
-        f"not a predicate: {truncated(repr(data), 200)}",
-        remedy="write it with expr.json_form.to_json",
-    )
+    return ConfigError(f"not a predicate: {truncated(repr(data), 200)}", remedy="write it with expr.json_form.to_json")

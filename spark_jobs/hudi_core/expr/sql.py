@@ -17,24 +17,6 @@ from hudi_core.errors import ConfigError, truncated
 from hudi_core.expr import tree
 from hudi_core.expr.functions import call_of
 from hudi_core.expr.sql_literals import adjacent, cast_literal, decimal_sizes, hexadecimal, negative, number
-from hudi_core.expr.tree import (
-    DIALECTS,
-    And,
-    Call,
-    Column,
-    Compare,
-    Constant,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Operand,
-    StartsWith,
-    like_pattern,
-    like_tokens,
-)
 
 if importlib.util.find_spec("sqlglot") is None:
     # A driver that runs from the job zip alone: the zip has sqlglot, pure Python, below `_vendor` beside `hudi_core`.
@@ -77,12 +59,12 @@ must not be ignored.
 """
 
 
-def parse_predicate(text: str, dialect: str = "spark") -> Expr:
+def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:
     """The predicate of a WHERE clause, without the word WHERE; `dialect` is one of DIALECTS. Raises ConfigError quoting
     the part of the text that is no SQL, or none that is supported.
     """
-    if dialect not in DIALECTS:
-        raise ConfigError(f"unknown SQL dialect {dialect!r}", remedy=f"known are {', '.join(DIALECTS)}")
+    if dialect not in tree.DIALECTS:
+        raise ConfigError(f"unknown SQL dialect {dialect!r}", remedy=f"known are {', '.join(tree.DIALECTS)}")
     if len(text) > _MAX_TEXT:
         raise ConfigError(f"the predicate has {len(text)} characters", remedy=f"at most {_MAX_TEXT} are read")
     try:
@@ -137,41 +119,41 @@ class _Reader:
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
 
-    def predicate(self, node: exp.Expression) -> Expr:
+    def predicate(self, node: exp.Expression) -> tree.Expr:
         node = self._checked(node)
         return self._predicate(node) or self._refuse(node)
 
-    def operand(self, node: exp.Expression) -> Operand:
+    def operand(self, node: exp.Expression) -> tree.Operand:
         node = self._checked(node)
         return self._operand(node) or self._refuse(node)
 
-    def _predicate(self, node: exp.Expression) -> Expr | None:
+    def _predicate(self, node: exp.Expression) -> tree.Expr | None:
         if isinstance(node, (exp.And, exp.Or)):
             terms = tuple(self.predicate(term) for term in _chain(node))
             return tree.conjunction(terms) if isinstance(node, exp.And) else tree.disjunction(terms)
         if isinstance(node, exp.Not):
-            return Not(self.predicate(node.this))
+            return tree.Not(self.predicate(node.this))
         if type(node) in _COMPARISONS:
             return self._compare(node, _COMPARISONS[type(node)])
         if isinstance(node, exp.NullSafeNEQ):
-            return Not(self._compare(node, tree.SAME))
+            return tree.Not(self._compare(node, tree.SAME))
         if isinstance(node, exp.Between):
             operand, low, high = (self.operand(part) for part in (node.this, node.args["low"], node.args["high"]))
-            return And((Compare(tree.GE, operand, low), Compare(tree.LE, operand, high)))
+            return tree.And((tree.Compare(tree.GE, operand, low), tree.Compare(tree.LE, operand, high)))
         if isinstance(node, (exp.Boolean, exp.Null)):
-            return Constant(bool(node.this) if isinstance(node, exp.Boolean) else None)
+            return tree.Constant(bool(node.this) if isinstance(node, exp.Boolean) else None)
         if isinstance(node, (exp.Column, exp.Dot)):
-            return Compare(tree.EQ, self.operand(node), Literal("boolean", True))
+            return tree.Compare(tree.EQ, self.operand(node), tree.Literal("boolean", True))
         read = self._PREDICATES.get(type(node))
         return None if read is None else read(self, node)
 
-    def _operand(self, node: exp.Expression) -> Operand | None:
+    def _operand(self, node: exp.Expression) -> tree.Operand | None:
         if isinstance(node, (exp.Column, exp.Dot)):
-            return Column(self._path(node))
+            return tree.Column(self._path(node))
         if isinstance(node, exp.Literal):
-            return Literal("text", node.this) if node.is_string else number(node.this)
+            return tree.Literal("text", node.this) if node.is_string else number(node.this)
         if isinstance(node, exp.Boolean):
-            return Literal("boolean", bool(node.this))
+            return tree.Literal("boolean", bool(node.this))
         if isinstance(node, exp.Null):
             return tree.NULL
         if isinstance(node, exp.Neg):
@@ -204,62 +186,62 @@ class _Reader:
             self._refuse(node)
         return node
 
-    def _compare(self, node: exp.Expression, operator: str) -> Expr:
+    def _compare(self, node: exp.Expression, operator: str) -> tree.Expr:
         left, right = self.operand(node.this), self.operand(node.expression)
-        if isinstance(left, Literal) and not isinstance(right, Literal):
-            return Compare(tree.FLIPPED[operator], right, left)
-        return Compare(operator, left, right)
+        if isinstance(left, tree.Literal) and not isinstance(right, tree.Literal):
+            return tree.Compare(tree.FLIPPED[operator], right, left)
+        return tree.Compare(operator, left, right)
 
-    def _is(self, node: exp.Expression) -> Expr | None:
+    def _is(self, node: exp.Expression) -> tree.Expr | None:
         right = _bare(node.expression)
         if isinstance(right, exp.Null):
-            return IsNull(self.operand(node.this))
+            return tree.IsNull(self.operand(node.this))
         if isinstance(right, exp.Boolean):
-            return Compare(tree.SAME, self.operand(node.this), Literal("boolean", bool(right.this)))
+            return tree.Compare(tree.SAME, self.operand(node.this), tree.Literal("boolean", bool(right.this)))
         return None
 
-    def _in(self, node: exp.Expression) -> Expr | None:
+    def _in(self, node: exp.Expression) -> tree.Expr | None:
         values = [self.operand(value) for value in node.expressions]
-        literals = tuple(value for value in values if isinstance(value, Literal))
-        return In(self.operand(node.this), literals) if literals and len(literals) == len(values) else None
+        literals = tuple(value for value in values if isinstance(value, tree.Literal))
+        return tree.In(self.operand(node.this), literals) if literals and len(literals) == len(values) else None
 
-    def _like(self, node: exp.Expression) -> Expr | None:
+    def _like(self, node: exp.Expression) -> tree.Expr | None:
         return self._match(node, "\\" if self._dialect in _BACKSLASH_ESCAPES else "")
 
-    def _escape(self, node: exp.Expression) -> Expr | None:
+    def _escape(self, node: exp.Expression) -> tree.Expr | None:
         like, escape = self._checked(node.this), _text(node.expression)
         if not isinstance(like, exp.Like) or escape is None or len(escape) != 1:
             return None
         return self._match(node.this, escape) or self._refuse(node.this)
 
-    def _match(self, node: exp.Expression, escape: str) -> Expr | None:
+    def _match(self, node: exp.Expression, escape: str) -> tree.Expr | None:
         pattern = _text(node.expression)
         if pattern is None:
             return None
-        match = self._pattern(self.operand(node.this), like_tokens(pattern, escape))
-        return Not(match) if node.args.get("negate") else match
+        match = self._pattern(self.operand(node.this), tree.like_tokens(pattern, escape))
+        return tree.Not(match) if node.args.get("negate") else match
 
-    def _pattern(self, operand: Operand, tokens: list[tuple[str, bool]]) -> Expr:
+    def _pattern(self, operand: tree.Operand, tokens: list[tuple[str, bool]]) -> tree.Expr:
         fixed = "".join(token for token, literal in tokens if literal)
         if all(literal for _, literal in tokens):
-            return Compare(tree.EQ, operand, Literal("text", fixed))
+            return tree.Compare(tree.EQ, operand, tree.Literal("text", fixed))
         if tokens[-1] == ("%", False) and all(literal for _, literal in tokens[:-1]):
-            return StartsWith(operand, fixed)
-        return Like(operand, like_pattern(tokens))
+            return tree.StartsWith(operand, fixed)
+        return tree.Like(operand, tree.like_pattern(tokens))
 
-    def _condition_call(self, node: exp.Expression) -> Expr | None:
+    def _condition_call(self, node: exp.Expression) -> tree.Expr | None:
         if str(node.this).lower() not in ("startswith", "starts_with") or len(node.expressions) != 2:
             return None
         prefix = self.operand(node.expressions[1])
-        if not isinstance(prefix, Literal) or not isinstance(prefix.value, str):
+        if not isinstance(prefix, tree.Literal) or not isinstance(prefix.value, str):
             return None
-        return StartsWith(self.operand(node.expressions[0]), prefix.value)
+        return tree.StartsWith(self.operand(node.expressions[0]), prefix.value)
 
-    def _cast(self, node: exp.Cast) -> Operand | None:
+    def _cast(self, node: exp.Cast) -> tree.Operand | None:
         operand = self.operand(node.this)
         target = node.to.this.name if isinstance(node.to, exp.DataType) and not isinstance(node.to.this, str) else ""
-        if not isinstance(operand, Literal):
-            return Call("to_date", (operand,)) if target == "DATE" else None
+        if not isinstance(operand, tree.Literal):
+            return tree.Call("to_date", (operand,)) if target == "DATE" else None
         written = [int(size.name) for size in node.to.expressions if _SIZE.fullmatch(size.name)]
         sizes: Sequence[int] | None = written
         if target == "DECIMAL" and node.meta.get(_WRITTEN):
@@ -275,7 +257,7 @@ class _Reader:
         named = bool(parts) and all(isinstance(part, exp.Identifier) and part.this for part in parts)
         return tuple(str(part.this) for part in parts) if named else self._refuse(node)
 
-    _PREDICATES: Final[dict[type[exp.Expression], Callable[[Any, Any], Expr | None]]] = {
+    _PREDICATES: Final[dict[type[exp.Expression], Callable[[Any, Any], tree.Expr | None]]] = {
         exp.Is: _is,
         exp.In: _in,
         exp.Like: _like,

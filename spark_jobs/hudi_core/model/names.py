@@ -29,8 +29,7 @@ META_FIELDS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FIL
 _TOKEN = r"(?P<token>\d{1,18}-\d{1,18}-\d{1,18})"
 _BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)\Z", re.ASCII)
 _LOG = re.compile(
-    rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.log\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z",
-    re.ASCII,
+    rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.log\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z", re.ASCII
 )
 
 

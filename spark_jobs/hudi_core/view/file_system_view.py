@@ -154,10 +154,7 @@ def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> l
 
 
 def load_view(
-    active: ActiveTimeline,
-    listing: FileListing,
-    timeline: Timeline,
-    history: Callable[[], ArchivedTimeline],
+    active: ActiveTimeline, listing: FileListing, timeline: Timeline, history: Callable[[], ArchivedTimeline]
 ) -> FileSystemView:
     """A view of the whole active `timeline` with pending plans and replacecommits read. `history` opens the archive,
     only when the slice of a log file depends on when an archived instant completed, in layout 2.

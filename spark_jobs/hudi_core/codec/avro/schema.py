@@ -171,8 +171,7 @@ class _Bounds:
         item = self.shape(schema.get("items" if kind == "array" else "values"), namespace, depth + 1)
         if kind == "array" and item.size == 0:
             raise FormatError(
-                "the Avro schema has an array of items that take no bytes: nothing bounds their number",
-                path=self._path,
+                "the Avro schema has an array of items that take no bytes: nothing bounds their number", path=self._path
             )
         # An entry of a map has a key, which is a value of a byte at least.
         if item.excess + (1 - self._rate if kind == "map" else 0) > 0:

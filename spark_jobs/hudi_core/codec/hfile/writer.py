@@ -26,12 +26,7 @@ _CELL_OVERHEAD = 9
 """Bytes of a cell beside its key and its value."""
 
 
-def write_hfile(
-    items: Iterable[tuple[bytes, bytes]],
-    *,
-    schema: str,
-    block_size: int = DEFAULT_BLOCK_SIZE,
-) -> bytes:
+def write_hfile(items: Iterable[tuple[bytes, bytes]], *, schema: str, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
     """A whole HFile of (record key in UTF-8, value) pairs; order and errors as HFileWriter."""
     out = io.BytesIO()
     writer = HFileWriter(out, block_size=block_size)

@@ -69,11 +69,7 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     if not 0 <= branch < ORDERING_KINDS.index("array") or items[-1] != 0:
         return None
     kind = ORDERING_KINDS[branch]
-    fields = [
-        AvroField("key", _TEXT),
-        AvroField("partition", _TEXT),
-        AvroField("branch", _FLAG),
-    ]
+    fields = [AvroField("key", _TEXT), AvroField("partition", _TEXT), AvroField("branch", _FLAG)]
     if branch:
         fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind]))
     # An entry of our own in place of the array's end: when it is read whole, the entries before it used up the bytes

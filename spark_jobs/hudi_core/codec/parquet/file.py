@@ -21,13 +21,7 @@ from hudi_core.codec.columns import leaf_arrays, leaf_types
 from hudi_core.codec.parquet.footer import check_footer, schema_of
 from hudi_core.codec.parquet.pages import PageCheckedInput
 from hudi_core.codec.parquet.statistics import hybrid_columns
-from hudi_core.errors import (
-    CorruptFileError,
-    ExecutionError,
-    HudiError,
-    StorageError,
-    UnsupportedError,
-)
+from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, StorageError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 
 BATCH_ROWS = 64 << 10
@@ -206,11 +200,7 @@ def _opened(
     # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds. Pre-buffering,
     # the default of newer pyarrow, keeps the bytes of the whole file in memory until it is closed.
     return pq.ParquetFile(
-        file,
-        metadata=metadata,
-        read_dictionary=coded or None,
-        coerce_int96_timestamp_unit="us",
-        pre_buffer=False,
+        file, metadata=metadata, read_dictionary=coded or None, coerce_int96_timestamp_unit="us", pre_buffer=False
     )
 
 

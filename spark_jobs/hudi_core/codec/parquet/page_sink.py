@@ -15,22 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from hudi_core.codec.parquet import thrift
 from hudi_core.codec.parquet.fields import Bounds, Chunk, Column, File, Group, Location, Page, shifted, with_number
 from hudi_core.codec.parquet.footer import TAIL, TYPES, footer_of
-from hudi_core.codec.parquet.thrift import (
-    BINARY,
-    FALSE,
-    I16,
-    I32,
-    I64,
-    LIST,
-    STRUCT,
-    TRUE,
-    Struct,
-    ThriftList,
-    encode_struct,
-    read_struct,
-)
 
 GZIP: Final = 2
 """Number of the codec in the format."""
@@ -53,7 +40,7 @@ class ChunkBytes:
     index, empty where there are none.
     """
 
-    fields: Struct
+    fields: thrift.Struct
     data: bytes
     start: int
     column_index: bytes = b""
@@ -67,7 +54,7 @@ class ChunkBytes:
 class _Placed(NamedTuple):
     """A ColumnChunk of this file, and its parts of the page index."""
 
-    fields: Struct
+    fields: thrift.Struct
     column_index: bytes
     offset_index: bytes
 
@@ -93,12 +80,12 @@ class PageSink(io.RawIOBase):
         self._checksum = checksum
         self._seen = 0
         self._held = b""
-        self._header: Struct | None = None
+        self._header: thrift.Struct | None = None
         self._tail: list[bytes] | None = None
         self._last = _Place(len(MAGIC), len(MAGIC))
         self._begins = {len(MAGIC): self._last}
         self._ends: dict[int, _Place] = {}
-        self._copied: list[tuple[int, Struct, list[_Placed]]] = []
+        self._copied: list[tuple[int, thrift.Struct, list[_Placed]]] = []
 
     def writable(self) -> bool:
         return True
@@ -120,7 +107,7 @@ class PageSink(io.RawIOBase):
             pass
         return len(data)
 
-    def copy_group(self, group: Struct, chunks: Iterable[ChunkBytes], *, behind: int) -> None:
+    def copy_group(self, group: thrift.Struct, chunks: Iterable[ChunkBytes], *, behind: int) -> None:
         """Puts the RowGroup `group` here, with `chunks` in the order of the schema; Arrow has written `behind` row
         groups before it. Raises ValueError while Arrow is inside one.
         """
@@ -134,7 +121,7 @@ class PageSink(io.RawIOBase):
             self._last = _Place(self._last.stored + len(chunk.data), self._last.plain)
             columns.append(_Placed(shifted(chunk.fields, by), chunk.column_index, _moved(chunk.offset_index, by)))
         self._begins[self._seen or len(MAGIC)] = self._last
-        copied: Struct = {**group, Group.offset: (I64, start)}
+        copied: thrift.Struct = {**group, Group.offset: (thrift.I64, start)}
         _set_totals(copied, columns)
         self._copied.append((behind, dict(sorted(copied.items())), columns))
 
@@ -154,7 +141,7 @@ class PageSink(io.RawIOBase):
         if footer is None:
             raise ValueError("there is no footer")
         # Each value takes a byte: no bound on the footer that Arrow has made here of what this process gave it.
-        metadata, _ = read_struct(footer, most_values=len(footer))
+        metadata, _ = thrift.read_struct(footer, most_values=len(footer))
         written, start = metadata[File.row_groups][1].values, self._seen - len(tail)
         for group, numbers in zip(written, with_nan, strict=False):
             for number in numbers:
@@ -163,7 +150,7 @@ class PageSink(io.RawIOBase):
         metadata[File.row_groups][1].values[:] = [group for group, _ in groups]
         with_number(metadata, File.num_rows, sum(group[Group.num_rows][1] for group, _ in groups))
         index = self._place_index([column for _, columns in groups for column in columns])
-        moved = encode_struct(metadata)
+        moved = thrift.encode_struct(metadata)
         self._inner.write(index + moved + len(moved).to_bytes(4, "little") + MAGIC)
 
     def _check_whole(self) -> None:
@@ -174,7 +161,7 @@ class PageSink(io.RawIOBase):
         if self._header is not None:
             return True
         try:
-            self._header, end = read_struct(self._held)
+            self._header, end = thrift.read_struct(self._held)
         except (IndexError, ValueError):
             if len(self._held) > _MAX_HEADER:
                 raise
@@ -189,9 +176,9 @@ class PageSink(io.RawIOBase):
             return False
         body, self._held = self._held[:size], self._held[size:]
         stored = body if self._compress is None else _compressed(header, body, self._compress)
-        header[Page.stored] = I32, len(stored)
-        header[Page.checksum] = I32, struct.unpack("<i", struct.pack("<I", self._checksum(stored)))[0]
-        head = encode_struct(dict(sorted(header.items())))
+        header[Page.stored] = thrift.I32, len(stored)
+        header[Page.checksum] = thrift.I32, struct.unpack("<i", struct.pack("<I", self._checksum(stored)))[0]
+        head = thrift.encode_struct(dict(sorted(header.items())))
         self._inner.write(head)
         self._inner.write(stored)
         last, plain = self._last, header[Page.plain][1]
@@ -201,7 +188,9 @@ class PageSink(io.RawIOBase):
         self._header = None
         return True
 
-    def _groups(self, written: list[Struct], index: bytes, start: int) -> list[tuple[Struct, list[_Placed]]]:
+    def _groups(
+        self, written: list[thrift.Struct], index: bytes, start: int
+    ) -> list[tuple[thrift.Struct, list[_Placed]]]:
         """All row groups in their order and numbered, with their columns. `index` lay at `start` in Arrow's file."""
         places = sorted(
             [(number, 1, group, self._placed(group, index, start)) for number, group in enumerate(written)]
@@ -211,10 +200,10 @@ class PageSink(io.RawIOBase):
         for number, (_, _, group, _) in enumerate(places):
             group.pop(Group.ordinal, None)
             if number <= _MAX_ORDINAL:
-                group[Group.ordinal] = I16, number
+                group[Group.ordinal] = thrift.I16, number
         return [(group, columns) for _, _, group, columns in places]
 
-    def _placed(self, group: Struct, index: bytes, start: int) -> list[_Placed]:
+    def _placed(self, group: thrift.Struct, index: bytes, start: int) -> list[_Placed]:
         """Changes the tree of a row group of Arrow."""
         columns = []
         for chunk in group[Group.columns][1].values:
@@ -228,8 +217,8 @@ class PageSink(io.RawIOBase):
         self._move_offset(group, Group.offset)
         return columns
 
-    def _move_chunk(self, chunk: Struct) -> None:
-        inner: Struct = chunk[Chunk.metadata][1]
+    def _move_chunk(self, chunk: thrift.Struct) -> None:
+        inner: thrift.Struct = chunk[Chunk.metadata][1]
         begin = inner.get(Column.dictionary_offset, inner[Column.data_offset])[1]
         if inner[Column.stored][1]:
             first, end = self._begins[begin], self._ends[begin + inner[Column.stored][1]]
@@ -241,7 +230,7 @@ class PageSink(io.RawIOBase):
         self._move_offset(inner, Column.dictionary_offset)
         self._move_offset(chunk, Chunk.offset)
 
-    def _move_offset(self, fields: Struct, number: int) -> None:
+    def _move_offset(self, fields: thrift.Struct, number: int) -> None:
         """Moves an offset, if it is there; 0 says that there is none."""
         if number in fields and fields[number][1]:
             with_number(fields, number, self._begins[fields[number][1]].stored)
@@ -249,13 +238,13 @@ class PageSink(io.RawIOBase):
     def _moved_pages(self, offset_index: bytes) -> bytes:
         if not offset_index:
             return b""
-        index, _ = read_struct(offset_index)
+        index, _ = thrift.read_struct(offset_index)
         for page in index[1][1].values:
             begin = page[Location.offset][1]
             first, end = self._begins[begin], self._ends[begin + page[Location.size][1]]
             with_number(page, Location.offset, first.stored)
             with_number(page, Location.size, end.stored - first.stored)
-        return encode_struct(index)
+        return thrift.encode_struct(index)
 
     def _place_index(self, columns: list[_Placed]) -> bytes:
         """The page index, which follows the last page; the chunks say where."""
@@ -263,8 +252,8 @@ class PageSink(io.RawIOBase):
         for numbers, part in ((Chunk.column_index, 0), (Chunk.offset_index, 1)):
             for column in columns:
                 if data := (column.column_index, column.offset_index)[part]:
-                    column.fields[numbers[0]] = I64, self._last.stored + len(placed)
-                    column.fields[numbers[1]] = I32, len(data)
+                    column.fields[numbers[0]] = thrift.I64, self._last.stored + len(placed)
+                    column.fields[numbers[1]] = thrift.I32, len(data)
                     placed += data
         for column in columns:
             in_order = sorted(column.fields.items())
@@ -273,46 +262,46 @@ class PageSink(io.RawIOBase):
         return bytes(placed)
 
 
-def _compressed(header: Struct, body: bytes, compress: Callable[[bytes], bytes]) -> bytes:
+def _compressed(header: thrift.Struct, body: bytes, compress: Callable[[bytes], bytes]) -> bytes:
     """The compressed body. That of a page of version 2 begins with its levels, which stay as they are."""
     if Page.v2 not in header:
         return compress(body)
-    inner: Struct = header[Page.v2][1]
+    inner: thrift.Struct = header[Page.v2][1]
     levels = inner[Page.definition_size][1] + inner[Page.repetition_size][1]
-    inner[Page.is_compressed] = TRUE if levels < len(body) else FALSE, None
+    inner[Page.is_compressed] = thrift.TRUE if levels < len(body) else thrift.FALSE, None
     return body if levels >= len(body) else body[:levels] + compress(body[levels:])
 
 
-def _count_nan(chunk: Struct) -> None:
+def _count_nan(chunk: thrift.Struct) -> None:
     """NaN as the greatest value of a column chunk, and no page index: so parquet-mr writes them (DoubleStatistics,
     DoubleColumnIndexBuilder), whose readers then go by no range. Arrow leaves NaN out, and such a reader would pass
     over rows that Spark takes for greater than every number. The statistics stay: Hudi takes a chunk without a count of
     nulls for one of nulls (ParquetUtils.readColumnStatsFromMetadata).
     """
-    inner: Struct = chunk[Chunk.metadata][1]
+    inner: thrift.Struct = chunk[Chunk.metadata][1]
     nan = struct.pack("<f" if inner[Column.kind][1] == TYPES.index("FLOAT") else "<d", math.nan)
-    statistics: Struct = inner[Column.statistics][1]
+    statistics: thrift.Struct = inner[Column.statistics][1]
     for number in Bounds.greatest:
         # Of nothing but NaN Arrow writes no range, which readers take as they take this one.
         if number in statistics:
-            statistics[number] = BINARY, nan
+            statistics[number] = thrift.BINARY, nan
     for number in Chunk.column_index:
         chunk.pop(number, None)
 
 
-def _set_totals(group: Struct, columns: list[_Placed]) -> None:
+def _set_totals(group: thrift.Struct, columns: list[_Placed]) -> None:
     """The chunks of a row group, and the sums of their sizes."""
     inner = [column.fields[Chunk.metadata][1] for column in columns]
-    group[Group.columns] = LIST, ThriftList(STRUCT, [column.fields for column in columns])
-    group[Group.plain] = I64, sum(column[Column.plain][1] for column in inner)
-    group[Group.stored] = I64, sum(column[Column.stored][1] for column in inner)
+    group[Group.columns] = thrift.LIST, thrift.ThriftList(thrift.STRUCT, [column.fields for column in columns])
+    group[Group.plain] = thrift.I64, sum(column[Column.plain][1] for column in inner)
+    group[Group.stored] = thrift.I64, sum(column[Column.stored][1] for column in inner)
 
 
 def _moved(offset_index: bytes, by: int) -> bytes:
     """An OffsetIndex whose pages lie `by` further on."""
     if not offset_index:
         return b""
-    index, _ = read_struct(offset_index)
+    index, _ = thrift.read_struct(offset_index)
     for page in index[1][1].values:
         with_number(page, Location.offset, page[Location.offset][1] + by)
-    return encode_struct(index)
+    return thrift.encode_struct(index)

@@ -162,12 +162,7 @@ class BaseFileHandle:
         self._calendar = {} if spark_version is None else {SPARK_VERSION: spark_version}
         self._name = pa.scalar(path.rsplit("/", 1)[-1], pa.string())
         self._file = storage.open_output(path)
-        self._writer = BaseFileWriter(
-            self._file,
-            self.schema,
-            path=path,
-            style=parquet_style(config, codec),
-        )
+        self._writer = BaseFileWriter(self._file, self.schema, path=path, style=parquet_style(config, codec))
 
     def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
         """Appends rows in `rows_schema`. `known_keys`: the rows' keys are in `keys` already."""

@@ -58,12 +58,7 @@ class LogCopy:
         self._deletes_schema: str | None = None
 
     def copy_records(
-        self,
-        block: LogBlock,
-        kept: NDArray[np.int64],
-        *,
-        piece_bytes: int,
-        positions: NDArray[np.int64] | None = None,
+        self, block: LogBlock, kept: NDArray[np.int64], *, piece_bytes: int, positions: NDArray[np.int64] | None = None
     ) -> int:
         """Copies the records of an Avro data block with these numbers, ascending; returns how many the block has.
         `positions` are those of all its records. A large block is read in pieces of about `piece_bytes`. Raises

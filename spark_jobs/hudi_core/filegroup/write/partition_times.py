@@ -51,15 +51,7 @@ _NANOS: Final = {
 _FIRST: Final = (-62_135_596_800 + 2 * 86_400) * _SECOND
 _LAST: Final = (253_402_300_799 - 2 * 86_400) * _SECOND
 """Nanoseconds of the years 1 and 9999, without the days that a zone may move over their ends."""
-_WRITTEN: Final = {
-    "yyyy": "%Y",
-    "MM": "%m",
-    "dd": "%d",
-    "HH": "%H",
-    "hh": "%I",
-    "mm": "%M",
-    "ss": "%S",
-}
+_WRITTEN: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I", "mm": "%M", "ss": "%S"}
 _READ: Final = {**_WRITTEN, "SSS": "%f", "SSSSSS": "%f", "Z": "%z", "ZZ": "%z"}
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
 _OFFSET: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
