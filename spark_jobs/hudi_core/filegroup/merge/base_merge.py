@@ -9,7 +9,7 @@ records with positions are merged with the rows there, and no key is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,9 @@ from hudi_core.filegroup.merge.ordering_values import Ordering, greater
 from hudi_core.filegroup.merge.record_keys import as_mask, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base
+
+GROUP_SHARE = 8
+"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
 
 
 @dataclass(slots=True)
@@ -42,8 +45,8 @@ class MergeCounts:
         return self.base - self.deleted + self.inserted
 
 
-class BaseMerger:
-    """Merges base batches with what the logs have left of each key."""
+class SliceMerge:
+    """Merges the base rows of a slice with `records`, what its log files hold of each key."""
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class BaseMerger:
         ordering: Ordering,
         *,
         path: str,
+        budget: int,
         first_only: bool = False,
         visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
     ) -> None:
@@ -59,7 +63,8 @@ class BaseMerger:
         base rows with one key only the first is merged, as for a reader. Rows that are not `visible` are as if absent.
         """
         self.counts = MergeCounts()
-        self._records = records
+        self.records = records
+        self._share = budget // GROUP_SHARE
         self._policy = policy
         self._ordering = ordering
         self._path = path
@@ -69,20 +74,27 @@ class BaseMerger:
         self._visible = visible
         self._position = 0
 
-    def apply(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches after the merge, in order. Larger batches cost less per row: each look-up hashes all the logs'
-        keys.
+    def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
+        """The merged slice: base rows in their order, then rows that only the logs have, `batch_rows` in a batch."""
+        yield from self.merged(base, group_rows=group_rows)
+        yield from self.inserts(batch_rows)
+
+    def merged(self, base: Iterable[pa.RecordBatch], *, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
+        """Base rows, in the schema of the log records, merged with what the logs hold of their keys. Keys are looked up
+        for `group_rows` base rows per log record at once, as far as memory allows: every look-up hashes all keys of the
+        logs.
         """
-        places = self._lookup(batches)
-        start = 0
-        for batch in batches:
-            here = places[start : start + batch.num_rows]
-            start += batch.num_rows
-            if self._visible is None:
-                yield self._merge(batch, here)
-            else:
-                mask = self._visible(batch)
-                yield self._merge(batch.filter(mask), here[as_mask(mask)])
+        for batches in grouped(base, rows=group_rows * len(self.records), max_bytes=self._share):
+            places = self._lookup(batches)
+            start = 0
+            for batch in batches:
+                here = places[start : start + batch.num_rows]
+                start += batch.num_rows
+                if self._visible is None:
+                    yield self._merge(batch, here)
+                else:
+                    mask = self._visible(batch)
+                    yield self._merge(batch.filter(mask), here[as_mask(mask)])
 
     def pass_over(self, rows: int) -> None:
         """Counts the next base rows, which no log record is merged with."""
@@ -98,21 +110,21 @@ class BaseMerger:
         if not len(hits):
             return batch
         found = places[hits].astype(np.int64)
-        if self._records.positions is not None:
+        if self.records.positions is not None:
             self._check_keys(batch, hits, found)
         self._matched[found] = True
-        kinds = self._records.kinds[found]
+        kinds = self.records.kinds[found]
         step = base_step(self._policy, kinds, self._above(batch, hits, found), compared=self._ordering.same_class)
-        merger = self._records.merger
+        merger = self.records.merger
         merged = (
-            np.zeros(len(found), dtype=np.bool_) if merger is None else merger.needed(step, self._records.rows[found])
+            np.zeros(len(found), dtype=np.bool_) if merger is None else merger.needed(step, self.records.rows[found])
         )
         replaced = step.replace & ~merged & (kinds == Kind.RECORD)
         deleted = step.replace & (kinds != Kind.RECORD)
-        rows = [self._records.take(found[replaced])]
+        rows = [self.records.take(found[replaced])]
         if merger is not None and merged.any():
             row, gone = merger.merge_base(
-                batch.take(pa.array(hits[merged])), self._records.rows[found[merged]], step.replace[merged]
+                batch.take(pa.array(hits[merged])), self.records.rows[found[merged]], step.replace[merged]
             )
             rows.append(row)
             deleted[np.flatnonzero(merged)[gone]] = True
@@ -136,32 +148,35 @@ class BaseMerger:
     def _check_keys(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> None:
         """Hudi does not compare the keys, and replaces the row of another key."""
         keys = record_keys(batch, self._policy.key_fields, path=self._path).take(pa.array(hits))
-        named = self._records.keys.take(pa.array(found))
+        named = self.records.keys.take(pa.array(found))
         others = as_mask(pc.not_equal(keys.cast(named.type), named))
         if others.any():
             first = int(np.flatnonzero(others)[0])
-            assert self._records.positions is not None
+            assert self.records.positions is not None
             raise CorruptFileError(
-                f"row {self._records.positions[found[first]]} has the key {keys[first].as_py()!r}, a log record for "
+                f"row {self.records.positions[found[first]]} has the key {keys[first].as_py()!r}, a log record for "
                 f"this row {named[first].as_py()!r}",
                 path=self._path,
                 remedy=BY_KEY,
             )
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After the last base batch: the records whose key, or position, no base row has, in their order."""
+        """After the last base batch: the records whose key, or position, no base row has, in their order, fewer in a
+        batch where they are wide.
+        """
+        batch_rows = max(1, min(batch_rows, self._share // max(1, self.records.store.row_bytes)))
         left = np.flatnonzero(~self._matched)
-        records = left[self._records.kinds[left] == Kind.RECORD]
+        records = left[self.records.kinds[left] == Kind.RECORD]
         self.counts.missed_deletes += len(left) - len(records)
         self.counts.inserted += len(records)
         for start in range(0, len(records), batch_rows):
-            yield self._records.take(records[start : start + batch_rows])
+            yield self.records.take(records[start : start + batch_rows])
 
     def _lookup(self, batches: Sequence[pa.RecordBatch]) -> NDArray[np.int32]:
         """The place of each row's key among the records, -1 where the logs do not name the key; so of its position."""
         count = sum(batch.num_rows for batch in batches)
-        positions = self._records.positions
-        if not len(self._records) or positions is not None:
+        positions = self.records.positions
+        if not len(self.records) or positions is not None:
             none = np.full(count, -1, dtype=np.int32)
             if positions is not None:
                 low, high = np.searchsorted(positions, (self._position, self._position + count))
@@ -171,16 +186,16 @@ class BaseMerger:
         keys = pa.chunked_array(
             [record_keys(batch, self._policy.key_fields, path=self._path) for batch in batches], pa.string()
         )
-        if keys.type != self._records.keys.type:
-            keys = keys.cast(self._records.keys.type)
-        places: NDArray[np.int32] = pc.index_in(keys, value_set=self._records.keys).fill_null(-1).to_numpy()
+        if keys.type != self.records.keys.type:
+            keys = keys.cast(self.records.keys.type)
+        places: NDArray[np.int32] = pc.index_in(keys, value_set=self.records.keys).fill_null(-1).to_numpy()
         return places
 
     def _above(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which base rows have the greater ordering value."""
         if not self._ordering.columns or not compares_with_base(self._policy):
             return np.zeros(len(hits), dtype=np.bool_)
-        records = self._records
+        records = self.records
         compared = records.ordering if records.against_base is None else records.against_base
         return greater(self._ordering.base_values(batch).take(pa.array(hits)), compared.take(pa.array(found)))
 
@@ -194,3 +209,20 @@ def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: N
         news = [log.column(index) for log in added]
         columns.append((pa.concat_arrays([old, *news]) if news else old).take(picks))
     return pa.RecordBatch.from_arrays(columns, schema=base.schema)
+
+
+def grouped(
+    batches: Iterable[pa.RecordBatch], *, rows: int | None = None, max_bytes: int
+) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in groups of about `rows` rows, None for any number, but of no more than `max_bytes` and one batch."""
+    group: list[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        group.append(batch)
+        held_rows += batch.num_rows
+        held_bytes += batch.nbytes
+        if held_bytes >= max_bytes or (rows is not None and held_rows >= rows):
+            yield group
+            group, held_rows, held_bytes = [], 0, 0
+    if group:
+        yield group

@@ -8,16 +8,14 @@ ordering value and 9 bytes (17 with positions); an eighth of the budget of base 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.codec.log.positions import RecordPositions, decode_positions
-from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
-from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.base_merge import SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History
@@ -25,44 +23,6 @@ from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanResult
 from hudi_core.model.names import parse_base_file
 from hudi_core.storage.base import Storage
-
-GROUP_SHARE = 8
-"""A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
-
-
-@dataclass(frozen=True)
-class SliceMerge:
-    """A slice whose log files are read: `records` is what they hold of each key."""
-
-    records: LogRecords
-    _merger: BaseMerger
-    _budget: int
-
-    @property
-    def counts(self) -> MergeCounts:
-        return self._merger.counts
-
-    def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """The merged slice: base rows in their order, then rows that only the logs have, `batch_rows` in a batch."""
-        yield from self.merged(base, group_rows=group_rows)
-        yield from self.inserts(batch_rows)
-
-    def merged(self, base: Iterable[pa.RecordBatch], *, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """Base rows, in the schema of the log records, merged with what the logs hold of their keys. Keys are looked up
-        for `group_rows` base rows per log record at once, as far as memory allows: every look-up hashes all keys of the
-        logs.
-        """
-        for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // GROUP_SHARE):
-            yield from self._merger.apply(group)
-
-    def pass_over(self, rows: int) -> None:
-        """Counts the next base rows, of which the logs hold no version, and which were not merged."""
-        self._merger.pass_over(rows)
-
-    def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After all base rows: rows that only the logs have, fewer in a batch where they are wide."""
-        share = self._budget // GROUP_SHARE
-        yield from self._merger.inserts(max(1, min(batch_rows, share // max(1, self.records.store.row_bytes))))
 
 
 @contextmanager
@@ -88,25 +48,9 @@ def merging(
     positions = block_positions(scan.blocks, base, policy)
     records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history, positions=positions)
     with closing(records.store):
-        merger = BaseMerger(records, policy, ordering, path=base or "", first_only=first_only, visible=visible)
-        yield SliceMerge(records, merger, budget)
-
-
-def grouped(
-    batches: Iterable[pa.RecordBatch], *, rows: int | None = None, max_bytes: int
-) -> Iterator[list[pa.RecordBatch]]:
-    """Batches in groups of about `rows` rows, None for any number, but of no more than `max_bytes` and one batch."""
-    group: list[pa.RecordBatch] = []
-    held_rows = held_bytes = 0
-    for batch in batches:
-        group.append(batch)
-        held_rows += batch.num_rows
-        held_bytes += batch.nbytes
-        if held_bytes >= max_bytes or (rows is not None and held_rows >= rows):
-            yield group
-            group, held_rows, held_bytes = [], 0, 0
-    if group:
-        yield group
+        yield SliceMerge(
+            records, policy, ordering, path=base or "", budget=budget, first_only=first_only, visible=visible
+        )
 
 
 def block_positions(

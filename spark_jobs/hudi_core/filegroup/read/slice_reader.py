@@ -14,6 +14,7 @@ import pyarrow as pa
 from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.config.read_config import STRICT
 from hudi_core.config.write_config import MEMORY_BYTES, QUERY_MEMORY_BYTES
+from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -22,7 +23,7 @@ from hudi_core.filegroup.read.base_file import RowGroups, read_base_file
 from hudi_core.filegroup.read.log_records import has_operations
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
-from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, merging
+from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.model.names import OPERATION, parse_base_file
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice

@@ -36,7 +36,7 @@ from hudi_core.engine.exchange import (
 )
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
-from hudi_core.filegroup.read.slice_merge import grouped
+from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.services.clustering.copied_groups import UNIT, Clustered, form_of

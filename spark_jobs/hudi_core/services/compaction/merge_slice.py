@@ -27,14 +27,14 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import proleptic_version
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
-from hudi_core.filegroup.merge.base_merge import MergeCounts
+from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, MergeCounts, SliceMerge
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_records import SmallLogs
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanCounts, scan_log_files
-from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
+from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker

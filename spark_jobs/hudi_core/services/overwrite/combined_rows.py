@@ -20,10 +20,10 @@ from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.write_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
 from hudi_core.errors import FormatError, UnsupportedError
+from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.merge_mode import Fill
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
-from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.clustering.sorted_groups import SORT_KEY, merged_pieces
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema

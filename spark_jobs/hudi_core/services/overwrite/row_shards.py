@@ -21,8 +21,8 @@ from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.errors import FormatError, StorageNotFoundError
+from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.read.base_file import open_base_file
-from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY, BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows, read_part

@@ -19,9 +19,9 @@ from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
-from hudi_core.filegroup.read.slice_merge import GROUP_SHARE
 from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS

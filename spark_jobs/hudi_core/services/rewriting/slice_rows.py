@@ -12,12 +12,13 @@ import pyarrow as pa
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.record_keys import key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
-from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
+from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.names import RECORD_KEY

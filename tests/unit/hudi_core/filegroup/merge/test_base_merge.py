@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
+from hudi_core.filegroup.merge.base_merge import MergeCounts, SliceMerge, grouped
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
 from hudi_core.filegroup.merge.merge_mode import FILL_OF, Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -36,8 +38,8 @@ def logs(*rows: tuple[str, int, str]) -> LogRecords:
 
 
 def merged(base: list[pa.RecordBatch], records: LogRecords, **options: bool) -> tuple[list[str], MergeCounts]:
-    merger = BaseMerger(records, POLICY, ORDERING, path="base", **options)
-    found = [*merger.apply(base), *merger.inserts(10)]
+    merger = SliceMerge(records, POLICY, ORDERING, path="base", budget=1 << 30, **options)
+    found = [*merger.merged(base), *merger.inserts(10)]
     return [value for rows in found for value in rows.column("value").to_pylist()], merger.counts
 
 
@@ -68,6 +70,10 @@ def at_positions(positions: list[int], *rows: tuple[str, int, str], deleted: tup
     return merger.finish()
 
 
+def later_than(ts: int) -> Callable[[pa.RecordBatch], pa.Array]:
+    return lambda rows: pc.greater(rows.column("ts"), ts)
+
+
 ROWS = [("a", 1, "a1"), ("d", 1, "d1"), ("a", 9, "a9"), ("a", 2, "a2"), ("d", 2, "d2"), ("a", 3, "a3")]
 
 
@@ -95,15 +101,19 @@ def test_the_newest_version_at_each_position_counts() -> None:
 
 def test_rows_that_are_passed_over_or_hidden_have_their_positions() -> None:
     records = at_positions([3], ("a", 5, "a5"))
-    merger = BaseMerger(records, POLICY, ORDERING, path="base")
+    merger = SliceMerge(records, POLICY, ORDERING, path="base", budget=1 << 30)
     merger.pass_over(2)
-    assert [found.column("value").to_pylist() for found in merger.apply([batch(*ROWS[2:])])] == [
+    assert [found.column("value").to_pylist() for found in merger.merged([batch(*ROWS[2:])])] == [
         ["a9", "a5", "d2", "a3"]
     ]
-    merger = BaseMerger(records, POLICY, ORDERING, path="base", visible=lambda rows: pc.greater(rows.column("ts"), 1))
-    assert [found.column("value").to_pylist() for found in merger.apply([batch(*ROWS)])] == [["a9", "a5", "d2", "a3"]]
-    merger = BaseMerger(records, POLICY, ORDERING, path="base", visible=lambda rows: pc.greater(rows.column("ts"), 2))
-    found = [*merger.apply([batch(*ROWS)]), *merger.inserts(10)]
+    merger = SliceMerge(
+        records, POLICY, ORDERING, path="base", budget=1 << 30, visible=lambda rows: pc.greater(rows.column("ts"), 1)
+    )
+    assert [found.column("value").to_pylist() for found in merger.merged([batch(*ROWS)])] == [["a9", "a5", "d2", "a3"]]
+    merger = SliceMerge(
+        records, POLICY, ORDERING, path="base", budget=1 << 30, visible=lambda rows: pc.greater(rows.column("ts"), 2)
+    )
+    found = [*merger.merged([batch(*ROWS)]), *merger.inserts(10)]
     assert [rows.column("value").to_pylist() for rows in found] == [["a9", "a3"], ["a5"]]
 
 
@@ -145,8 +155,8 @@ def nested(policy: MergePolicy, kind: str, base: Rows, log: Rows) -> list[str]:
     ordering = Ordering.of(policy, avro, path="p")
     merger = LogMerger(schema, policy, ordering, budget=1 << 20)
     merger.add_records(rows(log), path="log", partial=None)
-    applied = BaseMerger(merger.finish(), policy, ordering, path="base")
-    found = [*applied.apply([rows(base)]), *applied.inserts(10)]
+    applied = SliceMerge(merger.finish(), policy, ordering, path="base", budget=1 << 30)
+    found = [*applied.merged([rows(base)]), *applied.inserts(10)]
     return [value for part in found for value in part.column("value").to_pylist()]
 
 
@@ -168,3 +178,18 @@ def test_hudi_0_15_orders_by_a_field_of_a_struct_only_against_the_base(
     policy = MergePolicy(("key",), ("meta.ts",), rules, payload, FILL_OF.get(payload, Fill.NOTHING))
     log = [("a", 5, "a5"), ("b", 9, "b9"), ("c", 9, "c9"), ("a", 3, "a3"), ("b", 7, "b7"), ("c", 2, "c2")]
     assert nested(policy, kind, [("a", 4, "a4"), ("b", 1, "b1")], log) == expected
+
+
+def test_groups_respect_rows_and_bytes() -> None:
+    batches = [pa.record_batch([pa.array(range(10))], ["a"]) for _ in range(5)]
+    assert [len(group) for group in grouped(iter(batches), rows=25, max_bytes=1 << 20)] == [3, 2]
+    assert [len(group) for group in grouped(iter(batches), rows=100, max_bytes=100)] == [2, 2, 1]
+    assert [len(group) for group in grouped(iter(batches), rows=0, max_bytes=1)] == [1] * 5
+    assert list(grouped(iter([]), rows=1, max_bytes=1)) == []
+
+
+def test_rows_that_only_logs_have_come_in_batches_of_an_eighth_of_the_budget() -> None:
+    records = logs(*((f"{number:02}", number, "x" * 96) for number in range(40)))
+    for budget, rows in ((80 * records.store.row_bytes, 10), (1 << 20, 20), (1, 1)):
+        merge = SliceMerge(records, POLICY, ORDERING, path="base", budget=budget)
+        assert {found.num_rows for found in merge.inserts(20)} == {rows}

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
-from hudi_core.filegroup.merge.base_merge import BaseMerger
+from hudi_core.filegroup.merge.base_merge import SliceMerge
 from hudi_core.filegroup.merge.log_merge import LogMerger, merge_columns
 from hudi_core.filegroup.merge.merge_mode import FILL_OF, DeleteMark, Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -178,11 +178,11 @@ def run(
             merger.add_deletes(pa.array([version.key for version in deletes]), natural, values, path="log")
     with closing(merger.store):
         records = merger.finish()
-        applied = BaseMerger(records, rules, ordering, path="base", first_only=first_only)
+        applied = SliceMerge(records, rules, ordering, path="base", budget=1 << 30, first_only=first_only)
         batches = [batch(base[start : start + 3]) for start in range(0, len(base), 3)]
         found = []
         for start in range(0, len(batches), group):
-            for merged in applied.apply(batches[start : start + group]):
+            for merged in applied.merged(batches[start : start + group], group_rows=len(base) + 1):
                 found += merged.to_pylist()
         for merged in applied.inserts(2):
             found += merged.to_pylist()
