@@ -43,6 +43,7 @@ from hudi_core.timeline.schemas import parse_schema_history
 from tests.fuzz import parquet_files, seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
 from tests.fuzz.target import Target
+from tests.support.bloom_filters import might_contain
 from tests.support.hfiles import lookup, meta_block
 from tests.support.memory_storage import MemoryStorage
 
@@ -298,7 +299,7 @@ def run_bloom(data: bytes) -> None:
     for text in (data, base64.b64encode(data)):
         for kind in (DYNAMIC, SIMPLE):
             try:
-                BloomFilter.parse(text, kind, path=PATH).might_contain(b"key-0001")
+                might_contain(BloomFilter.parse(text, kind, path=PATH), b"key-0001")
             except CorruptFileError as error:
                 refused = error
             else:

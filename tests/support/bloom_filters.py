@@ -14,3 +14,8 @@ def build(keys: pa.Array, **settings: Any) -> BloomFilter:
     result = BloomFilter(**settings)
     result.add_batch(keys)
     return result
+
+
+def might_contain(bloom: BloomFilter, key: bytes) -> bool:
+    """False when no added key equals `key`."""
+    return not bloom.lacking(pa.array([key], pa.binary()))

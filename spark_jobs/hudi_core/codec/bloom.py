@@ -36,7 +36,6 @@ _MURMUR = 1
 _HEAD = struct.Struct(">iibi")
 _DYNAMIC_HEAD = struct.Struct(">iii")
 _MULTIPLIER = 0x5BD1E995
-_MASK = 0xFFFFFFFF
 _CHUNK = 8192
 """Keys hashed at a time: 32 KiB per 32-bit column."""
 _MAX_PROBES = 1024
@@ -100,11 +99,6 @@ class BloomFilter:
             start, before = start + 1, 1
         for step in range(rows):
             yield (before - 1 + step) % rows, slice(start + step, count, rows)
-
-    def might_contain(self, key: bytes) -> bool:
-        """False when no added key equals `key`."""
-        probes = list(_probe_bits(key, self.bits, self.probes))
-        return any(all(row[bit] for bit in probes) for row in self._rows)
 
     def lacking(self, keys: pa.Array) -> int:
         """How many of the keys were not added."""
@@ -278,28 +272,3 @@ def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
     for back in range(left):
         tail ^= signed[:, length - 1 - back] << np.int32(8 * back)
     return words, tail.view(np.uint32)
-
-
-def _murmur(key: bytes, seed: int) -> int:
-    """Of one key, for which the columns of `_probed` would take ten times as long."""
-    hashed = seed ^ len(key)
-    whole = len(key) // 4
-    for (word,) in struct.iter_unpack("<I", key[: 4 * whole]):
-        mixed = word * _MULTIPLIER & _MASK
-        mixed = (mixed ^ mixed >> 24) * _MULTIPLIER & _MASK
-        hashed = (hashed * _MULTIPLIER & _MASK) ^ mixed
-    left = len(key) - 4 * whole
-    if left:
-        for back in range(left):
-            byte = key[-1 - back]
-            hashed ^= (byte - 256 if byte > 127 else byte) << 8 * back & _MASK
-        hashed = hashed * _MULTIPLIER & _MASK
-    hashed = (hashed ^ hashed >> 13) * _MULTIPLIER & _MASK
-    return hashed ^ hashed >> 15
-
-
-def _probe_bits(key: bytes, bits: int, probes: int) -> Iterator[int]:
-    hashed = 0
-    for _ in range(probes):
-        hashed = _murmur(key, hashed)
-        yield abs(hashed - (1 << 32) if hashed >> 31 else hashed) % bits

@@ -127,7 +127,7 @@ def _between(key: str, low: str, high: str) -> bool:
 
 def any_may_be_in(bloom: BloomFilter, keys: Collection[str]) -> bool:
     """Whether one of the keys may be in the filter; true without a test of more than MAX_BLOOM_KEYS."""
-    return len(keys) > MAX_BLOOM_KEYS or any(bloom.might_contain(key.encode()) for key in keys)
+    return len(keys) > MAX_BLOOM_KEYS or bloom.lacking(pa.array(keys, pa.string())) < len(keys)
 
 
 def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: Blooms) -> NDArray[np.bool_]:

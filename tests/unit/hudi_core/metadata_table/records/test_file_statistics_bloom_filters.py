@@ -10,7 +10,7 @@ import pytest
 from hudi_core.codec.bloom import DYNAMIC
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.records.file_statistics import BloomFilterRules
-from tests.support.bloom_filters import build
+from tests.support.bloom_filters import build, might_contain
 
 BLOOMS = BloomFilterRules()
 
@@ -24,7 +24,7 @@ def bloom(**changes: Any) -> dict[str, Any]:
 def test_a_filter_is_its_base64_text() -> None:
     stored = BLOOMS.decode("k", bloom(), path="f")
     assert (stored.instant, stored.is_deleted) == ("1", False)
-    assert stored.parse().might_contain(b"k")
+    assert might_contain(stored.parse(), b"k")
     gone = BLOOMS.decode("k", bloom(isDeleted=True, bloomFilter=b"", type=""), path="f")
     assert gone.is_deleted
     assert BLOOMS.merge(stored, gone, path="f") is gone
