@@ -30,6 +30,17 @@ def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     return offsets - offsets[0] if offsets[0] else offsets, data
 
 
+def running_sums(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The sums of the numbers before each place, and of all at the end."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(numbers, dtype=np.int64)))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether it is a type of text or bytes, in whichever form."""
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return bool(binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def unsliced(array: pa.Array) -> pa.Array:
     """The array from the start of its buffers, for what works on whole buffers."""
     return pa.concat_arrays([array]) if array.offset else array
@@ -110,13 +121,13 @@ def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
     """The fields from the top-level column to the one of that dotted name. A column with dots in its name comes
     first.
     """
-    whole = _field(schema, name)
+    whole = field_named(schema, name)
     if whole is not None:
         return (whole,)
     path: list[pa.Field] = []
     for step in name.split("."):
         within = path[-1].type if path else schema
-        found = _field(within, step) if not path or pa.types.is_struct(within) else None
+        found = field_named(within, step) if not path or pa.types.is_struct(within) else None
         if found is None:
             return None
         path.append(found)
@@ -128,7 +139,8 @@ def column_named(name: str, schema: pa.Schema) -> str:
     return ".".join(field.name for field in field_path(schema, name) or ()) or name
 
 
-def _field(within: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+def field_named(within: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
+    """The column or field of that name in any case; None where it is not there, or several differ by their case."""
     # The names are listed for one that is not there as it is written only: a table may have 10,000 columns.
     at = within.get_field_index(name)
     if at < 0:

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.columns import unsliced, with_children
+from hudi_core.codec.columns import is_text, unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.names import places
 
@@ -120,11 +120,6 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return bool(binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
@@ -140,7 +135,7 @@ def _narrows_integer(have: pa.DataType, want: pa.DataType) -> bool:
 
 def _changes_text(have: pa.DataType, want: pa.DataType) -> bool:
     fixed = pa.types.is_fixed_size_binary(have) and (pa.types.is_binary(want) or pa.types.is_large_binary(want))
-    return fixed or (_is_text(have) and _is_text(want))
+    return fixed or (is_text(have) and is_text(want))
 
 
 def _becomes_text(have: pa.DataType, want: pa.DataType) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.resolve import AvroType
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.columns import field_named
 from hudi_core.errors import UnsupportedError
 
 _MILLIS: Final = {b"avro.millis": b""}
@@ -54,7 +55,9 @@ def type_meant(have: pa.DataType, field: pa.Field | None) -> pa.DataType:
             return pa.timestamp("ms" if counts_millis(field) else "us")
         return have
     if pa.types.is_struct(have) and pa.types.is_struct(want):
-        return pa.struct([_meant(have.field(at), _named(want, have.field(at).name)) for at in range(have.num_fields)])
+        return pa.struct(
+            [_meant(have.field(at), field_named(want, have.field(at).name)) for at in range(have.num_fields)]
+        )
     if pa.types.is_map(have) and pa.types.is_map(want):
         return pa.map_(have.key_field, _meant(have.item_field, want.item_field))
     if pa.types.is_list(have) and pa.types.is_list(want):
@@ -64,7 +67,7 @@ def type_meant(have: pa.DataType, field: pa.Field | None) -> pa.DataType:
 
 def as_meant(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a file with timestamps as the table's `schema` labels them. No value is copied."""
-    found = [_meant(field, _column(schema, field.name)) for field in batch.schema]
+    found = [_meant(field, field_named(schema, field.name)) for field in batch.schema]
     if all(new.type == old.type for new, old in zip(found, batch.schema, strict=True)):
         return batch
     columns = [column.view(field.type) for column, field in zip(batch.columns, found, strict=True)]
@@ -73,7 +76,7 @@ def as_meant(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def mislabelled(file: pa.Schema, table: pa.Schema) -> list[str]:
     """The columns of a file in which a timestamp has another label than in the table's schema."""
-    pairs = ((field, _column(table, field.name)) for field in file)
+    pairs = ((field, field_named(table, field.name)) for field in file)
     return [field.name for field, column in pairs if _meant(field, column).type != field.type]
 
 
@@ -90,31 +93,14 @@ def _is_doubtful(kind: pa.DataType) -> bool:
 
 def field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
     """A column, or a field within structs; None where there is none."""
-    found = _column(schema, path[0])
+    found = field_named(schema, path[0])
     for name in path[1:]:
-        found = None if found is None or not pa.types.is_struct(found.type) else _named(found.type, name)
+        found = None if found is None or not pa.types.is_struct(found.type) else field_named(found.type, name)
     return found
 
 
 def _meant(have: pa.Field, want: pa.Field | None) -> pa.Field:
     return have.with_type(type_meant(have.type, want))
-
-
-def _column(schema: pa.Schema, name: str) -> pa.Field | None:
-    at = _place(schema.names, name)
-    return None if at < 0 else schema.field(at)
-
-
-def _named(kind: pa.DataType, name: str) -> pa.Field | None:
-    at = _place([kind.field(at).name for at in range(kind.num_fields)], name)
-    return None if at < 0 else kind.field(at)
-
-
-def _place(names: Sequence[str], name: str) -> int:
-    if name in names:
-        return names.index(name)
-    found = [at for at, other in enumerate(names) if other.lower() == name.lower()]
-    return found[0] if len(found) == 1 else -1
 
 
 _PLAIN = {

@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.columns import running_sums
 
 Positions = NDArray[np.int64]
 Path = tuple[str, ...]
@@ -51,7 +52,7 @@ class Encoded:
     @staticmethod
     def of(data: Sequence[bytes]) -> Encoded:
         lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
-        return Encoded(np.frombuffer(b"".join((*data, bytes(PADDING))), dtype=np.uint8), _running(lengths))
+        return Encoded(np.frombuffer(b"".join((*data, bytes(PADDING))), dtype=np.uint8), running_sums(lengths))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -86,17 +87,10 @@ class Encoded:
         return _array(kind, offsets, octets)
 
     def _gathered(self, begins: Positions, lengths: Positions, kind: pa.DataType) -> pa.Array:
-        offsets = _running(lengths)
+        offsets = running_sums(lengths)
         return _array(
             kind, offsets, self.octets[np.arange(int(offsets[-1])) + np.repeat(begins - offsets[:-1], lengths)]
         )
-
-
-def _running(lengths: Positions) -> Positions:
-    """The sums of the lengths before each place, and of all at the end."""
-    sums = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=sums[1:])
-    return sums
 
 
 def _array(kind: pa.DataType, offsets: Positions, octets: NDArray[np.uint8]) -> pa.Array:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_core.codec.avro.schema import MAX_DEPTH
+from hudi_core.codec.avro.schema import MAX_DEPTH, named_type
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import check_distinct
 
@@ -99,13 +99,10 @@ class _Resolver:
         return self._with_logical(plain, schema) if plain.kind in PRIMITIVES else plain
 
     def _lookup(self, name: str, namespace: str) -> AvroType:
-        for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
-            if candidate in self._named:
-                found = self._named[candidate]
-                if found is None:
-                    raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=self._path)
-                return found
-        raise self._bad(f"unknown type {name!r}")
+        found = named_type(self._named, name, namespace, self._path)
+        if found is None:
+            raise self._bad(f"unknown type {name!r}")
+        return found
 
     def _union(self, branches: list[Any], namespace: str, depth: int) -> AvroType:
         types = [self.type_of(branch, namespace, depth + 1) for branch in branches]

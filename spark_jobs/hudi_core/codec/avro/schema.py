@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import META_FIELDS, OPERATION
 
 AvroSchema = dict[str, Any]
 """The JSON object of a named or complex Avro type."""
+_Type = TypeVar("_Type")
 
 MAX_SCHEMA_BYTES = 16 << 20
 """Above this a schema is refused: a table of 10,000 columns needs about 2 MB."""
@@ -140,9 +141,9 @@ class _Bounds:
         if depth > MAX_DEPTH:
             raise self._too_deep()
         if isinstance(schema, str):
-            return (
-                _NULL if schema == "null" else self._plain if schema in _PRIMITIVES else self._lookup(schema, namespace)
-            )
+            if schema in _PRIMITIVES:
+                return _NULL if schema == "null" else self._plain
+            return named_type(self._named, schema, namespace, self._path) or self._plain
         if isinstance(schema, list):
             branches = [self.shape(branch, namespace, depth + 1) for branch in schema]
             most = max((branch.excess for branch in branches), default=0)
@@ -157,15 +158,6 @@ class _Bounds:
         if kind in ("record", "error", "enum", "fixed"):
             return self._defined(kind, schema, namespace, depth)
         return self.shape(kind, namespace, depth + 1)
-
-    def _lookup(self, name: str, namespace: str) -> _Shape:
-        for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
-            if candidate in self._named:
-                found = self._named[candidate]
-                if found is None:
-                    raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=self._path)
-                return found
-        return self._plain
 
     def _many(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> _Shape:
         item = self.shape(schema.get("items" if kind == "array" else "values"), namespace, depth + 1)
@@ -212,6 +204,17 @@ class _Bounds:
 
     def _too_deep(self) -> UnsupportedError:
         return UnsupportedError(f"Avro schema nests deeper than {MAX_DEPTH} levels", path=self._path)
+
+
+def named_type(named: Mapping[str, _Type | None], name: str, namespace: str, path: str | None) -> _Type | None:
+    """The defined type of a name, None where there is none. Raises UnsupportedError within its own definition."""
+    for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
+        if candidate in named:
+            found = named[candidate]
+            if found is None:
+                raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=path)
+            return found
+    return None
 
 
 def _unbounded(what: str, path: str | None) -> FormatError:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.columns import octets
+from hudi_core.codec.columns import octets, running_sums
 from hudi_core.codec.hfile.block import KEY_TAIL, MAX_ROW
 from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter
@@ -57,7 +57,7 @@ class _EncodedCells:
         row: Callable[[int], bytes],
     ) -> None:
         self._data, self._begins, self._ends, self._row = data, begins, ends, row
-        self._value_bytes = _running(value_lengths)
+        self._value_bytes = running_sums(value_lengths)
         self._large = np.flatnonzero(ends - begins >= LARGE_CELL)
 
     def write(self, writer: HFileWriter, start: int, end: int) -> None:
@@ -117,8 +117,8 @@ class CopiedBlock:
         self.block = block
         begins, ends = block.rows - _HEAD.itemsize, block.value_ends + 1
         self._cells = _EncodedCells(block.data, begins, ends, block.value_ends - block.values, block.row)
-        self._others = _running(~_is_plain(block, prefix))
-        self._gaps = _running(np.concatenate((np.zeros(1, dtype=bool), begins[1:] != ends[:-1])))
+        self._others = running_sums(~_is_plain(block, prefix))
+        self._gaps = running_sums(np.concatenate((np.zeros(1, dtype=bool), begins[1:] != ends[:-1])))
 
     def copy(self, writer: HFileWriter, start: int, end: int) -> bool:
         """Adds the cells from `start` to `end`, in blocks as HFileWriter.add would; False, with nothing added, where
@@ -134,15 +134,11 @@ class CopiedBlock:
         cells = np.concatenate([np.arange(start, end) for start, end in runs])
         begins = self.block.rows[cells]
         lengths = self.block.row_ends[cells] - begins
-        offsets = _running(lengths)
+        offsets = running_sums(lengths)
         places = np.repeat(begins - offsets[:-1], lengths) + np.arange(int(offsets[-1]))
         data = np.frombuffer(self.block.data, dtype=np.uint8)[places]
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers)
-
-
-def _running(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(numbers, dtype=np.int64)))
 
 
 def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from hudi_core.codec.parquet import thrift
@@ -119,7 +120,8 @@ class PageSink(io.RawIOBase):
             by = self._last.stored - chunk.start
             self._inner.write(chunk.data)
             self._last = _Place(self._last.stored + len(chunk.data), self._last.plain)
-            columns.append(_Placed(shifted(chunk.fields, by), chunk.column_index, _moved(chunk.offset_index, by)))
+            offset_index = _moved(chunk.offset_index, partial(_further, by))
+            columns.append(_Placed(shifted(chunk.fields, by), chunk.column_index, offset_index))
         self._begins[self._seen or len(MAGIC)] = self._last
         copied: thrift.Struct = {**group, Group.offset: (thrift.I64, start)}
         _set_totals(copied, columns)
@@ -212,7 +214,7 @@ class PageSink(io.RawIOBase):
                 index[chunk[at][1] - start : chunk[at][1] - start + chunk[size][1]] if at in chunk else b""
                 for at, size in (Chunk.column_index, Chunk.offset_index)
             )
-            columns.append(_Placed(chunk, column_index, self._moved_pages(offset_index)))
+            columns.append(_Placed(chunk, column_index, _moved(offset_index, self._moved_page)))
         _set_totals(group, columns)
         self._move_offset(group, Group.offset)
         return columns
@@ -235,16 +237,9 @@ class PageSink(io.RawIOBase):
         if number in fields and fields[number][1]:
             with_number(fields, number, self._begins[fields[number][1]].stored)
 
-    def _moved_pages(self, offset_index: bytes) -> bytes:
-        if not offset_index:
-            return b""
-        index, _ = thrift.read_struct(offset_index)
-        for page in index[1][1].values:
-            begin = page[Location.offset][1]
-            first, end = self._begins[begin], self._ends[begin + page[Location.size][1]]
-            with_number(page, Location.offset, first.stored)
-            with_number(page, Location.size, end.stored - first.stored)
-        return thrift.encode_struct(index)
+    def _moved_page(self, begin: int, size: int) -> tuple[int, int]:
+        first, end = self._begins[begin], self._ends[begin + size]
+        return first.stored, end.stored - first.stored
 
     def _place_index(self, columns: list[_Placed]) -> bytes:
         """The page index, which follows the last page; the chunks say where."""
@@ -297,11 +292,17 @@ def _set_totals(group: thrift.Struct, columns: list[_Placed]) -> None:
     group[Group.stored] = thrift.I64, sum(column[Column.stored][1] for column in inner)
 
 
-def _moved(offset_index: bytes, by: int) -> bytes:
-    """An OffsetIndex whose pages lie `by` further on."""
+def _moved(offset_index: bytes, place: Callable[[int, int], tuple[int, int]]) -> bytes:
+    """An OffsetIndex whose pages are where `place` says, by where they begin and their sizes."""
     if not offset_index:
         return b""
     index, _ = thrift.read_struct(offset_index)
     for page in index[1][1].values:
-        with_number(page, Location.offset, page[Location.offset][1] + by)
+        begin, size = place(page[Location.offset][1], page[Location.size][1])
+        with_number(page, Location.offset, begin)
+        with_number(page, Location.size, size)
     return thrift.encode_struct(index)
+
+
+def _further(by: int, begin: int, size: int) -> tuple[int, int]:
+    return begin + by, size

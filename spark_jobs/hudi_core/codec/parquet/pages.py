@@ -110,7 +110,7 @@ def largest_pages(chunk: bytes) -> int:
     """
     dictionary = largest = position = 0
     while found := _START.match(chunk, position):
-        size, stored = _unzigzag(found[2]), _unzigzag(found[3])
+        size, stored = (CompactReader(number).integer() for number in (found[2], found[3]))
         if found[1] == bytes((_DICTIONARY_PAGE,)):
             dictionary = max(dictionary, size)
         elif size > largest:
@@ -121,14 +121,6 @@ def largest_pages(chunk: bytes) -> int:
             break
         position = end + stored
     return dictionary + largest
-
-
-def _unzigzag(text: bytes) -> int:
-    value, shift = 0, 0
-    for octet in text:
-        value |= (octet & 0x7F) << shift
-        shift += 7
-    return (value >> 1) ^ -(value & 1)
 
 
 def _end_of_struct(data: bytes, position: int) -> int | None:

@@ -35,11 +35,16 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
         raise CorruptFileError(
             f"{pc.sum(empty).as_py()} records have no value in any of the key fields {', '.join(fields)}", path=path
         )
+    return labelled_keys(fields, texts)
+
+
+def labelled_keys(fields: Sequence[str], texts: Sequence[pa.Array]) -> pa.Array:
+    """`field:value` for each field, joined by commas (KeyGenUtils.getRecordKey)."""
     parts = []
     for name, text in zip(fields, texts, strict=True):
         filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
         parts.append(pc.binary_join_element_wise(f"{name}:", filled, ""))
-    return pc.binary_join_element_wise(*parts, ",")
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.columns import is_text
 from hudi_core.filegroup.merge.merge_mode import Fill, Payload
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.record_keys import as_mask, delete_flags
@@ -131,7 +132,7 @@ class FieldMerger:
         if self._fill is Fill.NOTHING:
             return None
         if self._fill is Fill.MARKER:
-            return self._equal(values, self._marker) if _is_text(column.type) else None
+            return self._equal(values, self._marker) if is_text(column.type) else None
         default = self._defaults.get(column.name) if self._fill is not Fill.NULL else None
         if default is None:
             return as_mask(pc.is_null(values)) if values.null_count else None
@@ -145,15 +146,6 @@ class FieldMerger:
         if requested is None:
             return None
         return as_mask(pc.equal(values, pa.scalar(requested, values.type)).fill_null(False))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )
 
 
 _ROWS = 64 << 10

@@ -19,6 +19,7 @@ from hudi_core.codec.avro.arrow import decode_records
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.arrow_types import as_meant
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
+from hudi_core.codec.columns import unsliced, with_children
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
@@ -181,49 +182,6 @@ def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSc
     """
     if not sources:
         return schema
-    renamed: AvroSchema = _record(schema, sources)
-    return renamed
-
-
-def _as_sources_have(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[str]:
-    return spelled(names, [name for source in sources for name in (source.source, source.name) if name is not None])
-
-
-def _renamed(array: pa.Array, source: ColumnSource) -> pa.Array:
-    if not source.children:
-        return array
-    if array.offset:
-        # The nested forms below share whole buffers.
-        array = pa.concat_arrays([array])
-    kind = array.type
-    if pa.types.is_struct(kind):
-        fields = [array.field(position) for position in range(kind.num_fields)]
-        inner = apply_sources(
-            pa.RecordBatch.from_arrays(fields, names=[kind.field(i).name for i in range(kind.num_fields)]),
-            source.children,
-        )
-        return pa.StructArray.from_arrays(
-            inner.columns, names=inner.schema.names, mask=array.is_null() if array.null_count else None
-        )
-    if pa.types.is_map(kind):
-        items = _renamed(array.items, source.children[-1])
-        entries = pa.StructArray.from_arrays(
-            [array.keys, items], fields=[kind.key_field, kind.item_field.with_type(items.type)]
-        )
-        return _with_offsets(array, pa.map_(kind.key_type, kind.item_field.with_type(items.type)), entries)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        values = _renamed(array.values, source.children[0])
-        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return _with_offsets(array, make(kind.value_field.with_type(values.type)), values)
-    return array
-
-
-def _with_offsets(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """A list or map of new values with the validity and offsets of `array`, which starts at offset 0."""
-    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], null_count=array.null_count, children=[values])
-
-
-def _record(schema: dict[str, Any], sources: Sequence[ColumnSource]) -> dict[str, Any]:
     by_source = {source.source: source for source in sources if source.source is not None}
     names = {source.name for source in sources}
     fields = []
@@ -239,6 +197,37 @@ def _record(schema: dict[str, Any], sources: Sequence[ColumnSource]) -> dict[str
     return {**schema, "fields": fields}
 
 
+def _as_sources_have(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[str]:
+    return spelled(names, [name for source in sources for name in (source.source, source.name) if name is not None])
+
+
+def _renamed(array: pa.Array, source: ColumnSource) -> pa.Array:
+    if not source.children:
+        return array
+    array = unsliced(array)
+    kind = array.type
+    if pa.types.is_struct(kind):
+        fields = [array.field(position) for position in range(kind.num_fields)]
+        inner = apply_sources(
+            pa.RecordBatch.from_arrays(fields, names=[kind.field(i).name for i in range(kind.num_fields)]),
+            source.children,
+        )
+        return pa.StructArray.from_arrays(
+            inner.columns, names=inner.schema.names, mask=array.is_null() if array.null_count else None
+        )
+    if pa.types.is_map(kind):
+        items = _renamed(array.items, source.children[-1])
+        entries = pa.StructArray.from_arrays(
+            [array.keys, items], fields=[kind.key_field, kind.item_field.with_type(items.type)]
+        )
+        return with_children(array, pa.map_(kind.key_type, kind.item_field.with_type(items.type)), [entries])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        values = _renamed(array.values, source.children[0])
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return with_children(array, make(kind.value_field.with_type(values.type)), [values])
+    return array
+
+
 def _type(kind: Any, source: ColumnSource) -> Any:
     if not source.children:
         return kind
@@ -247,7 +236,7 @@ def _type(kind: Any, source: ColumnSource) -> Any:
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "record":
-        return _record(kind, source.children)
+        return rename_fields(kind, source.children)
     if kind["type"] == "array":
         return {**kind, "items": _type(kind["items"], source.children[0])}
     if kind["type"] == "map":

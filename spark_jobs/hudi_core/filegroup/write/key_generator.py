@@ -26,7 +26,7 @@ from hudi_core.config.write_config import (
     with_properties,
 )
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
-from hudi_core.filegroup.merge.record_keys import EMPTY_KEY, NULL_KEY
+from hudi_core.filegroup.merge.record_keys import labelled_keys
 from hudi_core.filegroup.read.partition_values import (
     DEFAULT_PARTITION,
     KEYGENERATOR_CLASS,
@@ -138,13 +138,7 @@ class KeyGenerator:
                 path=path,
                 remedy="give each row a key",
             )
-        if not self.labelled:
-            return texts[0]
-        parts = []
-        for name, text in zip(self.record_fields, texts, strict=True):
-            filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
-            parts.append(pc.binary_join_element_wise(f"{name}:", filled, ""))
-        return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
+        return labelled_keys(self.record_fields, texts) if self.labelled else texts[0]
 
     def partitions(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
         """The partition paths. Raises FormatError naming `path` for a time that is none, and beside local time of Spark
