@@ -12,7 +12,7 @@ from hudi_core.services.doctor import examine as doctor
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.timeline.instant import Action
-from hudi_core.view.slicing import Visibility
+from hudi_core.view.slicing import Slicing
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
@@ -66,10 +66,10 @@ def test_hudi_3692_rows_appended_while_a_compaction_is_pending_stay(
     instant, rows, pending = pending_instant(table), read_rows(table, "off"), pending_instants(table)
     assert any(f"_{instant}.log." in path.name for path in table.glob("*/.*")), "nothing was appended behind the plan"
     assert_readable(table, rows)
-    visible = Visibility.slice_visible
+    visible = Slicing.slice_visible
     with monkeypatch.context() as unguarded:
         unguarded.setattr(
-            Visibility, "slice_visible", lambda self, base: base not in self._compactions and visible(self, base)
+            Slicing, "slice_visible", lambda self, base: base not in self._compactions and visible(self, base)
         )
         for metadata in ("on", "off"):
             with pytest.raises(AssertionError, match="missing"):

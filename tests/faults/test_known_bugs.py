@@ -44,7 +44,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import FindFiles, list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
-from hudi_core.view.slicing import Visibility
+from hudi_core.view.slicing import Slicing
 from tests.faults import test_archive_faults, test_clean_faults
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import FaultPlan, InjectedCrash, Operation
@@ -306,8 +306,8 @@ def test_hudi_4308_read_optimized_rows_stay_while_a_compaction_is_inflight(
     context_of(table).active.to_inflight(instant, Action.COMPACTION)
     half_written(table, instant)
     assert_same_rows(read_optimized(table), rows)
-    monkeypatch.setattr(Visibility, "file_visible", lambda self, instant: True)
-    monkeypatch.setattr(Visibility, "slice_visible", lambda self, instant: True)
+    monkeypatch.setattr(Slicing, "file_visible", lambda self, instant: True)
+    monkeypatch.setattr(Slicing, "slice_visible", lambda self, instant: True)
     assert read_optimized(table).num_rows < rows.num_rows
 
 

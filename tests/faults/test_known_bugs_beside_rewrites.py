@@ -24,7 +24,7 @@ from hudi_core.timeline.actions.replacecommit import (
 )
 from hudi_core.transaction import claim, claim_file
 from hudi_core.view.file_system_view import FileSystemView
-from hudi_core.view.slicing import Visibility
+from hudi_core.view.slicing import Slicing
 from tests.faults.test_known_bugs import keeps_losers, read_optimized
 from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, due, files, finished, run_beside
 from tests.support.changed_tables import open_context
@@ -89,8 +89,8 @@ def test_hudi_4308_hudi_4810_new_files_of_a_live_run_are_not_read(
             assert_same_rows(read_rows(table, listing), rows)
         assert_same_rows(read_optimized(table), bases)
         with monkeypatch.context() as unguarded:
-            unguarded.setattr(Visibility, "file_visible", lambda *_: True)
-            unguarded.setattr(Visibility, "slice_visible", lambda *_: True)
+            unguarded.setattr(Slicing, "file_visible", lambda *_: True)
+            unguarded.setattr(Slicing, "slice_visible", lambda *_: True)
             assert read_rows(table, "off").num_rows == 2 * rows.num_rows
             assert read_optimized(table).num_rows > bases.num_rows
 

@@ -161,7 +161,6 @@ def read_fields(source: Reader) -> Iterator[Field]:
 
 
 def read_delimited(source: Reader) -> Reader:
-    """A reader over the message whose length is the varint at the cursor."""
     return Reader(source.view(source.varint()), source.path)
 
 

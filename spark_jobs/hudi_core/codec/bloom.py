@@ -101,7 +101,6 @@ class BloomFilter:
             yield (before - 1 + step) % rows, slice(start + step, count, rows)
 
     def lacking(self, keys: pa.Array) -> int:
-        """How many of the keys were not added."""
         return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*octets(keys), slice(None)))
 
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:

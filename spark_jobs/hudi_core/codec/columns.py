@@ -36,7 +36,6 @@ def running_sums(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.i
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether it is a type of text or bytes, in whichever form."""
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
     return bool(binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -96,7 +95,6 @@ def _has_nan(leaf: pa.Array) -> bool:
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """The type of a column by dotted name; None when it is not there."""
     found = field_path(schema, name)
     return None if found is None else found[-1].type
 
@@ -113,7 +111,6 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def top_columns(names: Iterable[str]) -> frozenset[str]:
-    """The columns to read for those of dotted names."""
     return frozenset(name.split(".")[0] for name in names)
 
 

@@ -52,7 +52,6 @@ def file_group_index(key: str, count: int) -> int:
 
 
 def file_group_indexes(keys: Sequence[str], count: int) -> NDArray[np.int64]:
-    """As file_group_index, for many keys at once, in their order."""
     _require_groups(count)
     return _groups(_text_hashes(keys), count)
 
@@ -247,7 +246,6 @@ def _shift(tables: _Registers, register: _Registers) -> _Registers:
 
 @lru_cache(maxsize=40)
 def _shift_table(level: int) -> _Registers:
-    """The operator for `16 * 2^level` zero bytes, as four tables of 256 words."""
     if level:
         half = _shift_table(level - 1)
         return _shift(half, half.reshape(-1)).reshape(4, 256)

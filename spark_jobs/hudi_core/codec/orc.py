@@ -113,8 +113,6 @@ _MAX_TAIL = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A stripe by the file's tail: bytes from the start of the file, and rows."""
-
     start: int
     length: int
     footer_length: int

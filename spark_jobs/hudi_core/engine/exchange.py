@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,6 @@ class Run:
             yield pa.ipc.read_record_batch(data.slice(start, int(self.starts[piece + 1]) - start), SHARD_ROWS)
 
     def mapped(self) -> Run:
-        """The same, for reading many shards."""
         return replace(self, data=self._bytes())
 
     def __reduce__(self) -> tuple[type[Run], tuple[Any, ...]]:
@@ -127,7 +127,6 @@ class RunBuffer:
         self._runs: list[Run] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch of ROWS. Raises ExecutionError when a run cannot be written."""
         if batch.num_rows:
             self._waiting.append(batch)
             self._waiting_bytes += batch.nbytes
@@ -213,7 +212,7 @@ def merged_rows(runs: Sequence[Run], shard: int) -> Iterator[pa.RecordBatch]:
         bound = min(_key(batch, batch.num_rows - 1) for batch, _ in heads)
         parts, left = [], []
         for batch, source in heads:
-            taken = _count_up_to(batch, bound)
+            taken = bisect.bisect_right(range(batch.num_rows), bound, key=partial(_key, batch))
             parts.append(batch.slice(0, taken))
             rest = batch.slice(taken) if taken < batch.num_rows else next(source, None)
             if rest is not None:
@@ -242,8 +241,3 @@ def _batches(rows: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
 def _key(batch: pa.RecordBatch, row: int) -> bytes:
     key: bytes = batch.column(0)[row].as_py()
     return key
-
-
-def _count_up_to(batch: pa.RecordBatch, bound: bytes) -> int:
-    """How many rows of a sorted batch have keys up to `bound`."""
-    return bisect.bisect_right(range(batch.num_rows), bound, key=lambda row: _key(batch, row))

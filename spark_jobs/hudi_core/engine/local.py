@@ -112,7 +112,6 @@ class LocalEngine:
             yield index, partial(_unit, packed.only(index), 0) if self._in_processes else partial(_unit, packed, index)
 
     def _all(self, jobs: Sequence[Callable[[], T]], word: str, progress: Progress | None) -> list[T]:
-        """The results in the order of `jobs`, each of which is run once."""
         if not jobs:
             return []
         if self._in_processes:

@@ -73,7 +73,6 @@ def resolve(operand: tree.Operand, schema: pa.Schema) -> tree.Operand:
 
 
 def kind_of(operand: tree.Operand, bound: Bound) -> pa.DataType:
-    """The type of an operand of the bound predicate."""
     return evaluate(operand, _empty(bound.schema), bound.zone).type
 
 
@@ -251,7 +250,7 @@ def _text_match(expr: tree.StartsWith | tree.Like, operand: tree.Operand, negate
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that Spark compares two columns in; None where there is none."""
+    """The type that Spark compares two columns in."""
     if left == right:
         return None if pa.types.is_nested(left) else pa.int8() if pa.types.is_boolean(left) else left
     if left in _INTEGERS and right in _INTEGERS:

@@ -22,8 +22,8 @@ from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, SAME, Operand
 DIFFERENT: Final = "<!>"
 """The negation of <=>: not equal, and not both null."""
 
-Leaf: TypeAlias = "Comparison | Pair | Membership | NullCheck | Prefix | Pattern | Known"
-Node: TypeAlias = "All | Any | Leaf"
+Leaf: TypeAlias = "Comparison | Pair | Membership | NullCheck | Prefix | Pattern"
+Node: TypeAlias = "All | Any | Known | Leaf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,12 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class NullCheck:
-    """Whether the operand is null, or (`negated`) is not."""
-
     operand: Operand
     negated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Whether the text starts with `prefix`, or (`negated`) does not."""
-
     operand: Operand
     prefix: str
     negated: bool
@@ -128,7 +124,6 @@ class Bound:
     zone_given: bool
     """Whether the caller named the zone, rather than the default UTC."""
     columns: tuple[str, ...]
-    """The top-level columns it needs, in the order of `schema`."""
 
 
 COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] = {
@@ -143,41 +138,35 @@ COMPARE: Final[dict[str, Callable[[pa.Array, pa.Array | pa.Scalar], pa.Array]]] 
 
 def row_mask(bound: Bound, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Whether the predicate is true of each row, false where it is NULL. `batch` holds at least `bound.columns`."""
-    return _Rows(batch, bound.zone).mask(bound.node)
+    return _mask(bound.node, batch, bound.zone)
 
 
-class _Rows:
-    def __init__(self, batch: pa.RecordBatch, zone: str) -> None:
-        self._batch = batch
-        self._zone = zone
+def _mask(node: Node, batch: pa.RecordBatch, zone: str) -> pa.BooleanArray:
+    if isinstance(node, Known):
+        return pa.repeat(pa.scalar(node.value), batch.num_rows)
+    if isinstance(node, (All, Any)):
+        masks = (_mask(inner, batch, zone) for inner in node.nodes)
+        return functools.reduce(pc.and_ if isinstance(node, All) else pc.or_, masks)
+    return pc.fill_null(_leaf_mask(node, batch, zone), False)
 
-    def mask(self, node: Node) -> pa.BooleanArray:
-        if isinstance(node, Known):
-            return pa.repeat(pa.scalar(node.value), self._batch.num_rows)
-        if isinstance(node, All):
-            return functools.reduce(pc.and_, (self.mask(inner) for inner in node.nodes))
-        if isinstance(node, Any):
-            return functools.reduce(pc.or_, (self.mask(inner) for inner in node.nodes))
-        return pc.fill_null(self._leaf(node), False)
 
-    def _leaf(self, leaf: Comparison | Pair | Membership | NullCheck | Prefix | Pattern) -> pa.BooleanArray:
-        if isinstance(leaf, Pair):
-            left, right = (evaluate(side, self._batch, self._zone) for side in (leaf.left, leaf.right))
-            return _compare_pair(as_type(left, leaf.kind), leaf.operator, as_type(right, leaf.kind))
-        array = evaluate(leaf.operand, self._batch, self._zone)
-        if isinstance(leaf, NullCheck):
-            return pc.is_valid(array) if leaf.negated else pc.is_null(array)
-        if isinstance(leaf, Comparison):
-            return compare(as_type(array, leaf.kind), leaf.operator, leaf.value)
-        if isinstance(leaf, Membership):
-            values = as_type(array, leaf.values.type)
-            found = pc.is_in(_one_zero(values), value_set=_one_zero(leaf.values))
-            return pc.and_(pc.invert(found), pc.is_valid(array)) if leaf.negated else found
-        if isinstance(leaf, Prefix):
-            matched = pc.starts_with(array, leaf.prefix)
-        else:
-            matched = pc.match_substring_regex(array, leaf.expression)
-        return pc.invert(matched) if leaf.negated else matched
+def _leaf_mask(leaf: Leaf, batch: pa.RecordBatch, zone: str) -> pa.BooleanArray:
+    if isinstance(leaf, Pair):
+        left, right = (as_type(evaluate(side, batch, zone), leaf.kind) for side in (leaf.left, leaf.right))
+        return _compare_pair(left, leaf.operator, right)
+    array = evaluate(leaf.operand, batch, zone)
+    if isinstance(leaf, NullCheck):
+        return pc.is_valid(array) if leaf.negated else pc.is_null(array)
+    if isinstance(leaf, Comparison):
+        return compare(as_type(array, leaf.kind), leaf.operator, leaf.value)
+    if isinstance(leaf, Membership):
+        is_member = pc.is_in(_one_zero(as_type(array, leaf.values.type)), value_set=_one_zero(leaf.values))
+        return pc.and_(pc.invert(is_member), pc.is_valid(array)) if leaf.negated else is_member
+    if isinstance(leaf, Prefix):
+        matched = pc.starts_with(array, leaf.prefix)
+    else:
+        matched = pc.match_substring_regex(array, leaf.expression)
+    return pc.invert(matched) if leaf.negated else matched
 
 
 def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -96,10 +96,6 @@ def _part(compute: Callable[[pa.Array], pa.Array]) -> Compute:
     return apply
 
 
-def _date_format(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
-    return WallTime.of(array, zone).format(_text_of(literals[0], "date_format"))
-
-
 def _from_unixtime(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
     if not pa.types.is_integer(array.type):
         raise ConfigError(
@@ -150,7 +146,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "minute": Function(_part(pc.minute)),
     "second": Function(_part(pc.second)),
     "to_date": Function(lambda array, literals, zone: WallTime.of(array, zone).date()),
-    "date_format": Function(_date_format, 1, 1),
+    "date_format": Function(
+        lambda array, literals, zone: WallTime.of(array, zone).format(_text_of(literals[0], "date_format")), 1, 1
+    ),
     "from_unixtime": Function(_from_unixtime, 0, 1),
 }
 _OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second", "to_date", "date_format"})

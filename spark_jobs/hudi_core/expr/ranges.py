@@ -58,7 +58,6 @@ class ColumnRange:
         return ColumnRange(self.minimum.take(indices), self.maximum.take(indices), *counts)
 
     def only_nulls(self) -> Mask:
-        """Where every value is known to be null."""
         if self.null_count is None or self.value_count is None:
             return np.zeros(len(self.minimum), dtype=np.bool_)
         # A count of no values at all is what writers put down that do not count.
@@ -71,7 +70,7 @@ def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -
     """For each of `count` files, whether it may hold a row that the predicate is true for. `ranges` are by the operands
     of the bound predicate; a missing one is unknown for every file.
     """
-    return _Ranges(ranges, count).mask(bound.node)
+    return _mask_of(bound.node, ranges, count)
 
 
 def operands_of(node: Node) -> frozenset[Operand]:
@@ -81,26 +80,17 @@ def operands_of(node: Node) -> frozenset[Operand]:
     return frozenset() if isinstance(node, (Known, Pair)) else frozenset((node.operand,))
 
 
-class _Ranges:
-    def __init__(self, ranges: Mapping[Operand, ColumnRange], count: int) -> None:
-        self._ranges = ranges
-        self._count = count
-
-    def mask(self, node: Node) -> Mask:
-        if isinstance(node, Known):
-            return np.full(self._count, node.value)
-        if isinstance(node, All):
-            return _fold(np.logical_and, [self.mask(inner) for inner in node.nodes])
-        if isinstance(node, Any):
-            return _fold(np.logical_or, [self.mask(inner) for inner in node.nodes])
-        if isinstance(node, Pair) or (known := self._ranges.get(node.operand)) is None:
-            return self._all()
-        if isinstance(node, NullCheck) and not node.negated:
-            return self._all() if known.null_count is None else _mask(pc.greater(known.null_count, 0))
-        return _leaf(node, known) & ~known.only_nulls()
-
-    def _all(self) -> Mask:
-        return np.ones(self._count, dtype=np.bool_)
+def _mask_of(node: Node, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
+    if isinstance(node, Known):
+        return np.full(count, node.value)
+    if isinstance(node, (All, Any)):
+        masks = [_mask_of(inner, ranges, count) for inner in node.nodes]
+        return _fold(np.logical_and if isinstance(node, All) else np.logical_or, masks)
+    if isinstance(node, Pair) or (known := ranges.get(node.operand)) is None:
+        return np.ones(count, dtype=np.bool_)
+    if isinstance(node, NullCheck) and not node.negated:
+        return np.ones(count, dtype=np.bool_) if known.null_count is None else _mask(pc.greater(known.null_count, 0))
+    return _leaf(node, known) & ~known.only_nulls()
 
 
 def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: ColumnRange) -> Mask:
@@ -113,7 +103,8 @@ def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: C
     if isinstance(leaf, (Prefix, Pattern)) and not leaf.negated:
         return _starts_with(known, leaf.prefix)
     if isinstance(leaf, Prefix):
-        return ~_all_start_with(known, leaf.prefix)
+        ends = (known.minimum, known.maximum)
+        return ~_fold(np.logical_and, [_mask(pc.starts_with(end, leaf.prefix), unknown=False) for end in ends])
     # A value that is not null; or none of a pattern: that all texts match it is not shown by their range.
     return np.ones(len(known.minimum), dtype=np.bool_)
 
@@ -163,11 +154,6 @@ def _starts_with(known: ColumnRange, prefix: str) -> Mask:
     if not prefix:
         return upper
     return upper & _mask(pc.less_equal(pc.utf8_slice_codeunits(known.minimum, 0, len(prefix)), prefix))
-
-
-def _all_start_with(known: ColumnRange, prefix: str) -> Mask:
-    ends = (known.minimum, known.maximum)
-    return _fold(np.logical_and, [_mask(pc.starts_with(end, prefix), unknown=False) for end in ends])
 
 
 def _bounds(known: ColumnRange, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:

@@ -38,14 +38,12 @@ def number(text: str) -> Literal:
 
 
 def negative(operand: Operand) -> Literal | None:
-    """The negated number; None for another operand."""
     if not isinstance(operand, Literal) or operand.kind not in ("integer", "decimal", "double"):
         return None
     return Literal(operand.kind, -operand.value)  # type: ignore[operator]
 
 
 def hexadecimal(text: str) -> Literal | None:
-    """The bytes of hexadecimal digits; None for another text."""
     try:
         return Literal("bytes", bytes.fromhex(text))
     except ValueError:
@@ -53,7 +51,6 @@ def hexadecimal(text: str) -> Literal | None:
 
 
 def adjacent(parts: Sequence[Operand]) -> Literal | None:
-    """Adjacent texts as one text; None for others."""
     texts = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
     return Literal("text", "".join(texts)) if len(texts) == len(parts) else None
 

@@ -105,8 +105,6 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """True when the term is false; NULL when it is NULL."""
-
     term: Expr
 
 
@@ -136,8 +134,6 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """Whether a text begins with `prefix`."""
-
     operand: Operand
     prefix: str
 
@@ -176,7 +172,6 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def operands(expr: Expr) -> tuple[Operand, ...]:
-    """The operands directly below; literals of an In are not among them."""
     if isinstance(expr, Compare):
         return (expr.left, expr.right)
     if isinstance(expr, (In, IsNull, StartsWith, Like)):
@@ -230,5 +225,4 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
 
 
 def like_pattern(tokens: list[tuple[str, bool]]) -> str:
-    """The pattern of `tokens`, with the backslash as escape character."""
     return "".join(f"\\{token}" if literal and token in "%_\\" else token for token, literal in tokens)

@@ -28,7 +28,6 @@ _FIRST: Final = -62_135_596_800 + 2 * _DAY
 _END: Final = 253_402_300_800 - 2 * _DAY
 """Seconds since 1970 in which no zone leaves the years 1 to 9999."""
 _BASE: Final = 946_684_800
-"""2000-01-01, the start of a cycle."""
 _JAVA_FORMAT: Final = re.compile(r"yyyy|MM|dd|HH|mm|ss|'((?:[^']|'')*)'|[^A-Za-z']")
 _STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "%": "%%"}
 _DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
@@ -60,7 +59,6 @@ class WallTime:
 
     @staticmethod
     def of_unix_seconds(array: pa.Array, zone: str) -> WallTime:
-        """Local time of `zone` of integers: seconds since 1970 in UTC."""
         return WallTime._of_seconds(array.cast(pa.int64()), zone)
 
     @staticmethod

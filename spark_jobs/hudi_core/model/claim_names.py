@@ -27,8 +27,6 @@ _NUMBER = re.compile(rf"{_EPOCH}\.(?:json|decision)\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClaimFolder:
-    """The folder of an instant's claims."""
-
     instant: str
 
     @property
@@ -37,7 +35,6 @@ class ClaimFolder:
 
     @property
     def hudi_heartbeat(self) -> str:
-        """The heartbeat of the instant that Hudi's writers look at."""
         return f"{HUDI_HEARTBEATS}/{self.instant}"
 
     @property

@@ -69,8 +69,6 @@ ROLLBACK_TOKEN: Final = WriteToken(1, 0, 1)
 
 @dataclass(frozen=True, slots=True)
 class BaseFileName:
-    """The parts of a base file's name. `instant` is the commit that wrote it."""
-
     file_id: str
     token: WriteToken
     instant: str
@@ -113,7 +111,6 @@ def refuse_external(path: str) -> None:
 
 
 def parse_base_file(name: str) -> BaseFileName:
-    """Parses a base file name; raises FormatError, and as refuse_external."""
     match = _BASE.match(name)
     if match is None:
         refuse_external(name)

@@ -43,7 +43,6 @@ class FileSlice:
 
     @property
     def data_files(self) -> tuple[DataFile, ...]:
-        """The files that hold rows: base file, then log files."""
         return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
 
     @property
@@ -61,7 +60,6 @@ class FileSlice:
 
 
 def slice_of_base(base: DataFile) -> FileSlice:
-    """The slice of a base file alone, without log files."""
     name = parse_base_file(base.name)
     return FileSlice(FileGroupId(base.partition, name.file_id), name.instant, base)
 
@@ -84,11 +82,9 @@ class FileGroup:
         return self.slices[0] if self.slices else None
 
     def latest_slice_up_to(self, instant: str) -> FileSlice | None:
-        """The newest visible slice whose base instant is at or before `instant`."""
         return next((item for item in self.slices if item.base_instant <= instant), None)
 
     def latest_slice_before(self, instant: str) -> FileSlice | None:
-        """The newest visible slice whose base instant is before `instant`."""
         return next((item for item in self.slices if item.base_instant < instant), None)
 
     def is_cut_off(self, item: FileSlice) -> bool:

@@ -22,7 +22,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import FileListing
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import BaseInstantSlicing, Slicing, build_file_groups, slicing_for
+from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
 
 
 class FileSystemView:
@@ -45,7 +45,7 @@ class FileSystemView:
         self._compactions = self.pending.compacting_by_partition
         self._listing = listing
         self._replaced = replaced or {}
-        self._slicing = slicing or BaseInstantSlicing(timeline)
+        self._slicing = slicing or Slicing(timeline)
         self._groups: dict[str, list[FileGroup]] = {}
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
 
@@ -144,7 +144,7 @@ class FileSystemView:
 
     def _check(self, group: FileGroup, item: FileSlice, as_of: str | None) -> None:
         """A query as of now needs no check: the compaction of a downgrade begins the newest slices."""
-        if as_of is not None and isinstance(self._slicing, BaseInstantSlicing):
+        if as_of is not None and self._slicing.is_by_name:
             refuse_cut_off(group, item)
 
 
@@ -186,7 +186,7 @@ class CutOff:
 def cut_off_slices(active: ActiveTimeline, timeline: Timeline, listing: FileListing) -> list[CutOff]:
     """Every cut off slice of a table in layout 1. No plan is read: one that is damaged is not in the way."""
     replaced = replaced_file_groups(timeline, active.read_commit)
-    slicing, pending = BaseInstantSlicing(timeline), timeline.pending_compactions().requested_times
+    slicing, pending = Slicing(timeline), timeline.pending_compactions().requested_times
     found = []
     for partition in listing.partitions():
         for group in build_file_groups(partition, listing.files(partition), slicing):

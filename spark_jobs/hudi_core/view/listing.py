@@ -18,7 +18,6 @@ _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.p
 _NEAR: Final = frozenset({"file", "memory"})
 """Schemes whose listings have no latency, so that threads would only cost."""
 LISTING_THREADS: Final = 16
-"""How many folders of a remote storage are listed at once."""
 
 
 def walk_partitions(

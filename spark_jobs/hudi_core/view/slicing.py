@@ -17,7 +17,7 @@ from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from hudi_core.errors import UnsupportedVersionError
 from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file
@@ -32,68 +32,46 @@ CompletionOf = Callable[[str], str | None]
 """The completion time of the instant requested at a time, active or archived; None where none holds it as completed."""
 
 
-class Visibility:
-    """Which instants a reader of `timeline` may see. An instant older than the timeline was archived as completed; but
-    unlike in Hudi one that the timeline itself shows as pending is never committed, however old.
+class Slicing:
+    """The rule of one timeline layout over one timeline: layout 2 with `completion_of`, else layout 1.
+
+    An instant older than the timeline was archived as completed; but unlike in Hudi one that the timeline itself shows
+    as pending is never committed, however old. In layout 2 files of instants that are not completed are not part of the
+    slices, so they cannot draw a committed log into an invisible one. `completion_of` is called only for a log older
+    than the newest slice: any other completed after that started.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, completion_of: CompletionOf | None = None) -> None:
         self._writes = timeline.visible_writes()
         self._compactions = timeline.pending_compactions().requested_times
         self._pending = timeline.pending().of_actions(*PENDING_WRITES).requested_times
+        self._completion_of = completion_of
+        self._legacy = frozenset(instant.requested_time for instant in timeline if instant.is_legacy)
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether the base instant of a log file's slice is in its name: layout 1."""
+        return self._completion_of is None
 
     def slice_visible(self, base_instant: str) -> bool:
-        """Whether a slice of this base instant is visible."""
-        return base_instant in self._writes.requested_times or self._archived(base_instant)
+        is_archived = self._writes.contains_or_before_start(base_instant) and base_instant not in self._pending
+        return base_instant in self._writes.requested_times or is_archived
 
     def file_visible(self, instant: str) -> bool:
         """Whether what this instant wrote is visible: not while the instant is a pending compaction."""
         return instant not in self._compactions and self.slice_visible(instant)
 
-    def _archived(self, instant: str) -> bool:
-        return self._writes.contains_or_before_start(instant) and instant not in self._pending
-
-
-class Slicing(Protocol):
-    """The rule of one timeline layout, over one timeline."""
-
-    @property
-    def visibility(self) -> Visibility: ...
-
     def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
         """The base instant of the slice that a log file belongs to, and whether a reader sees the file. `starts` are
         the base instants of the group's visible slices so far, ascending; the logs of a group come in scan order.
         """
-        ...
-
-
-class BaseInstantSlicing:
-    """Layout 1: the slice is in the log's name."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self.visibility = Visibility(timeline)
-
-    def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
-        return log.instant, self.visibility.slice_visible(log.instant)
-
-
-class CompletionSlicing:
-    """Layout 2: the slice follows from the completion of the log's instant. Files of instants that are not completed
-    are not part of the slices, so they cannot draw a committed log into an invisible one. `completion_of` is called
-    only for a log older than the newest slice: any other completed after that started.
-    """
-
-    def __init__(self, timeline: Timeline, completion_of: CompletionOf) -> None:
-        self.visibility = Visibility(timeline)
-        self._completion_of = completion_of
-        self._legacy = frozenset(instant.requested_time for instant in timeline if instant.is_legacy)
-
-    def place(self, log: LogFileName, starts: Sequence[str]) -> tuple[str, bool]:
-        if not self.visibility.file_visible(log.instant):
+        if self._completion_of is None:
+            return log.instant, self.slice_visible(log.instant)
+        if not self.file_visible(log.instant):
             return log.instant, False
-        return self._base_instant(log.instant, starts), True
+        return self._base_instant(log.instant, starts, self._completion_of), True
 
-    def _base_instant(self, instant: str, starts: Sequence[str]) -> str:
+    def _base_instant(self, instant: str, starts: Sequence[str], completion_of: CompletionOf) -> str:
         """getBaseInstantTime: without a slice that started before the completion, the log starts one; with an unknown
         completion it belongs to the newest.
         """
@@ -106,7 +84,7 @@ class CompletionSlicing:
             # Written in layout 1, before an upgrade: the name is the base instant, whatever the file's modification
             # time.
             return instant
-        completion = self._completion_of(instant)
+        completion = completion_of(instant)
         if completion is None:
             return newest
         if len(completion) != len(newest):
@@ -119,10 +97,8 @@ class CompletionSlicing:
 
 def slicing_for(layout: int, timeline: Timeline, completion_of: CompletionOf) -> Slicing:
     """The rule of a timeline layout; raises UnsupportedVersionError for one that does not exist."""
-    if layout == 1:
-        return BaseInstantSlicing(timeline)
-    if layout == 2:
-        return CompletionSlicing(timeline, completion_of)
+    if layout in (1, 2):
+        return Slicing(timeline, completion_of if layout == 2 else None)
     raise UnsupportedVersionError(
         f"file slices of timeline layout {layout} are not supported", remedy="layouts 1 and 2 are"
     )
@@ -170,7 +146,7 @@ def _group(group: FileGroupId, files: _Files, slicing: Slicing) -> FileGroup:
     visible: dict[str, _Parts] = {}
     hidden: dict[str, _Parts] = {}
     for instant, bases in files.bases.items():
-        parts = visible if slicing.visibility.file_visible(instant) else hidden
+        parts = visible if slicing.file_visible(instant) else hidden
         parts[instant] = _Parts(bases)
     for instant in files.compactions:
         visible.setdefault(instant, _Parts())

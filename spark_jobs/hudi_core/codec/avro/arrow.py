@@ -6,7 +6,7 @@ import json
 import struct
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 
@@ -41,11 +41,10 @@ def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
     """
     record = _record(schema, path)
     fields = (logical_field(child.name, child.type, path=path) for child in record.fields)
-    return pa.schema([_keeping_default(field, entry) for field, entry in zip(fields, schema["fields"], strict=True)])
-
-
-def _keeping_default(field: pa.Field, entry: dict[str, Any]) -> pa.Field:
-    return field if entry.get("default") is None else field.with_metadata({_FIELD: json.dumps(entry)})
+    return pa.schema(
+        field if entry.get("default") is None else field.with_metadata({_FIELD: json.dumps(entry)})
+        for field, entry in zip(fields, schema["fields"], strict=True)
+    )
 
 
 def with_defaults(batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema) -> pa.RecordBatch:

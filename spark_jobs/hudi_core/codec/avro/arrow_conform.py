@@ -124,20 +124,6 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _widens_number(have: pa.DataType, want: pa.DataType) -> bool:
-    order = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
-    return have in order and want in order and order.index(have) < order.index(want)
-
-
-def _narrows_integer(have: pa.DataType, want: pa.DataType) -> bool:
-    return bool(pa.types.is_signed_integer(have) and pa.types.is_signed_integer(want) and have != want)
-
-
-def _changes_text(have: pa.DataType, want: pa.DataType) -> bool:
-    fixed = pa.types.is_fixed_size_binary(have) and (pa.types.is_binary(want) or pa.types.is_large_binary(want))
-    return fixed or (is_text(have) and is_text(want))
-
-
 def _becomes_text(have: pa.DataType, want: pa.DataType) -> bool:
     printed = _is_number(have) or pa.types.is_decimal(have) or pa.types.is_date(have)
     return bool(printed and (pa.types.is_string(want) or pa.types.is_large_string(want)))
@@ -147,35 +133,26 @@ def _becomes_decimal(have: pa.DataType, want: pa.DataType) -> bool:
     return bool((_is_number(have) or pa.types.is_string(have)) and pa.types.is_decimal(want))
 
 
-def _widens_decimal(have: pa.DataType, want: pa.DataType) -> bool:
-    if not (pa.types.is_decimal(have) and pa.types.is_decimal(want)):
-        return False
-    return bool(want.scale >= have.scale and want.precision - want.scale >= have.precision - have.scale)
-
-
-def _refines_time(have: pa.DataType, want: pa.DataType) -> bool:
-    if not (pa.types.is_timestamp(have) and pa.types.is_timestamp(want)):
-        return False
-    units = ("s", "ms", "us", "ns")
-    # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. In two zones
-    # a value is the same instant. Nanoseconds come from INT96 only, whose values Spark cuts to microseconds.
-    zones = have.tz is None or want.tz is not None
-    return zones and units.index(have.unit) <= units.index(want.unit)
-
-
 def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
-    return bool(
-        _widens_number(have, want)
-        or _narrows_integer(have, want)
-        or _becomes_text(have, want)
-        or _becomes_decimal(have, want)
-        or _changes_text(have, want)
-        or _widens_decimal(have, want)
-        or _refines_time(have, want)
-        or (pa.types.is_string(have) and pa.types.is_date32(want))
-    )
+    if pa.types.is_decimal(have) and pa.types.is_decimal(want):
+        return bool(want.scale >= have.scale and want.precision - want.scale >= have.precision - have.scale)
+    if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
+        # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. In two
+        # zones a value is the same instant. Nanoseconds come from INT96 only, whose values Spark cuts to microseconds.
+        zones = have.tz is None or want.tz is not None
+        return zones and _UNITS.index(have.unit) <= _UNITS.index(want.unit)
+    if have in _NUMBERS and want in _NUMBERS:
+        return _NUMBERS.index(have) < _NUMBERS.index(want) or bool(pa.types.is_integer(have) and have != want)
+    if pa.types.is_fixed_size_binary(have):
+        return bool(pa.types.is_binary(want) or pa.types.is_large_binary(want))
+    is_date = pa.types.is_string(have) and pa.types.is_date32(want)
+    changes = is_date or _becomes_text(have, want) or _becomes_decimal(have, want)
+    return bool(changes or (is_text(have) and is_text(want)))
 
 
+_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+"""In the order in which they widen."""
+_UNITS = ("s", "ms", "us", "ns")
 _PLAIN = range(-3, 7)
 """Decimal exponents for which Java writes no exponent: 0.001 up to, not including, 10^7."""
 

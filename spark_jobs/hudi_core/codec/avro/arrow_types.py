@@ -92,7 +92,6 @@ def _is_doubtful(kind: pa.DataType) -> bool:
 
 
 def field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
-    """A column, or a field within structs; None where there is none."""
     found = field_named(schema, path[0])
     for name in path[1:]:
         found = None if found is None or not pa.types.is_struct(found.type) else field_named(found.type, name)
@@ -150,7 +149,6 @@ def logical_type(avro: AvroType, *, path: str) -> pa.DataType:
 
 
 def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
-    """A field of `logical_type`, nullable as the Avro type is."""
     return pa.field(name, logical_type(avro, path=path), nullable=avro.nullable)
 
 
@@ -182,7 +180,6 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 
 def spark_field(field: pa.Field) -> pa.Field:
-    """The field with its `spark_type`, marked where it counts milliseconds."""
     return marked(field.with_type(spark_type(field.type)), field.type)
 
 
@@ -207,13 +204,12 @@ def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
 
 def _avro_record(where: tuple[str, ...], fields: list[pa.Field], path: str) -> AvroSchema:
     """`where` are the names of the columns and fields that hold the record, below that of the outermost one."""
-    found = [_avro_field(field, (*where, field.name), path) for field in fields]
-    return {"type": "record", "name": "_".join(where), "fields": found}
-
-
-def _avro_field(field: pa.Field, where: tuple[str, ...], path: str) -> dict[str, Any]:
-    default = {"default": None} if field.nullable else {}
-    return {"name": field.name, "type": _avro_item(field, where, path), **default}
+    entries = [
+        {"name": field.name, "type": _avro_item(field, (*where, field.name), path)}
+        | ({"default": None} if field.nullable else {})
+        for field in fields
+    ]
+    return {"type": "record", "name": "_".join(where), "fields": entries}
 
 
 def _avro_item(field: pa.Field, where: tuple[str, ...], path: str) -> Any:

@@ -156,7 +156,6 @@ class _Walk:
         self.found: dict[Path, Leaf] = {}
 
     def go(self, schema: Any, path: Path, rows: Positions, at: Positions) -> Positions:
-        """The cursors of the data `rows` behind a value of the type."""
         if isinstance(schema, list):
             return self._union(schema, path, rows, at)
         resolved = self._resolved(schema)

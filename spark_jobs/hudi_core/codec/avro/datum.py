@@ -89,7 +89,6 @@ class DatumCodec:
         return out.getvalue()
 
     def write(self, stream: io.BytesIO, value: Any) -> None:
-        """As encode, at the end of `stream`."""
         try:
             schemaless_writer(stream, self.parsed, value)
         except _ENCODE_ERRORS as error:

@@ -129,7 +129,6 @@ class Vector:
 
     @property
     def size(self) -> int:
-        """Bytes of a value."""
         return self.dimension * int(self.number.bit_width) // 8
 
     @property

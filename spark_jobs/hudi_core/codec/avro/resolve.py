@@ -13,7 +13,6 @@ from hudi_core.model.names import check_distinct
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 MAX_FIXED_BYTES = 1 << 16
 MAX_DECIMAL_PRECISION = 38
-"""Spark's limit, and that of a 128-bit decimal."""
 
 _LOGICAL_OF = {
     "int": frozenset({"date", "time-millis"}),

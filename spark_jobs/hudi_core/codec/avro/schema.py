@@ -61,7 +61,6 @@ def field_names(schema: AvroSchema) -> list[str]:
 
 
 def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
-    """A record's field by name, or None."""
     return next((entry for entry in schema["fields"] if entry["name"] == name), None)
 
 

@@ -220,7 +220,6 @@ def _most_entries(data: bytes, size: int, most: int | None) -> int:
 
 
 def _entry(source: Reader, key_size: int | None = None) -> IndexEntry:
-    """The entry at the cursor; without `key_size` the key's length precedes it."""
     offset, disk_size = source.i64(), source.i32()
     key = source.bytes(source.hadoop_vint() if key_size is None else key_size)
     if offset < 0 or disk_size <= 0:
@@ -239,7 +238,7 @@ KEY_TAIL = bytes.fromhex("007fffffffffffffff04")
 """What follows the row in every cell key that Hudi writes."""
 _KEY_OVERHEAD = 2 + len(KEY_TAIL)
 MAX_ROW = 0x7FFF
-"""The longest record key that a cell holds, in bytes."""
+"""In bytes."""
 _NO_MVCC = b"\0"
 
 

@@ -17,7 +17,6 @@ from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter
 
 _ROWS = 1 << 16
-"""Cells that are encoded at a time."""
 _HEAD = np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")])
 """What precedes the row in a cell: three lengths."""
 _TAIL = pa.scalar(KEY_TAIL, pa.binary())
@@ -100,7 +99,6 @@ def _lengths(array: pa.Array) -> NDArray[np.int32]:
 
 
 def is_ascending(block: CellBlock) -> bool:
-    """Whether every row of the block sorts behind the one before it."""
     matrix = block.matrix()
     if matrix is not None:
         return bool((matrix[1:] > matrix[:-1]).all())
@@ -130,7 +128,6 @@ class CopiedBlock:
         return True
 
     def rows(self, runs: Sequence[tuple[int, int]]) -> pa.Array:
-        """The rows of the cells of some runs (large_binary)."""
         cells = np.concatenate([np.arange(start, end) for start, end in runs])
         begins = self.block.rows[cells]
         lengths = self.block.row_ends[cells] - begins

@@ -57,7 +57,6 @@ class CellBlock:
         return bisect_left(range(len(self)), key, lo=start, key=self.row)
 
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
-        """The (row, value) pairs from a position on."""
         data, columns = self.data, (self.rows, self.row_ends, self.values, self.value_ends)
         for at in range(start, len(self), _ITEMS):
             bounds = zip(*(column[at : at + _ITEMS].tolist() for column in columns), strict=True)

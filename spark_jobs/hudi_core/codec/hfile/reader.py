@@ -51,7 +51,6 @@ class HFileReader:
 
     @staticmethod
     def of_bytes(data: bytes | memoryview, path: str, limits: SizeLimits = NO_OPTIONS) -> HFileReader:
-        """Over an HFile in memory, as in the content of a log block."""
         view = memoryview(data)
         return HFileReader(lambda offset, length: bytes(view[offset : offset + length]), len(view), path, limits)
 
@@ -70,7 +69,6 @@ class HFileReader:
         return self._file_info
 
     def schema(self) -> str | None:
-        """The Avro schema JSON of the values, when the writer stored it."""
         text = self.file_info.get(_SCHEMA)
         return None if text is None else Reader(text, self._path).utf8(len(text))
 
@@ -111,7 +109,6 @@ class HFileReader:
             yield from self._from(prefix)
 
     def _from(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The cells whose rows start with `prefix`."""
         for entry in self._blocks_from(prefix, unique=False):
             cells = self._cells(entry)
             for row, value in cells.items(cells.first_at(prefix)):

@@ -90,7 +90,6 @@ def encode_trailer(trailer: Trailer) -> bytes:
 
 
 def decode_file_info(data: bytes, path: str) -> dict[str, bytes]:
-    """The file info block's entries by name. Raises CorruptFileError."""
     source = Reader(data, path)
     if len(data) > _MAX_FILE_INFO:
         raise source.fail(f"HFile file info has {len(data)} bytes, more than {_MAX_FILE_INFO},")

@@ -23,7 +23,6 @@ DEFAULT_BLOCK_SIZE = 1 << 20
 LARGE_CELL = 64 << 10
 """Bytes from which on a cell has a block of its own: a lookup of another key need not inflate it."""
 _CELL_OVERHEAD = 9
-"""Bytes of a cell beside its key and its value."""
 
 
 def write_hfile(items: Iterable[tuple[bytes, bytes]], *, schema: str, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
@@ -109,7 +108,6 @@ class HFileWriter:
         self._cells_size = 0
 
     def _append(self, magic: Magic, data: bytes) -> tuple[int, int]:
-        """Writes a block; returns where it starts and its size on disk."""
         block = encode_block(magic, data, self._codec, self._previous.get(magic, -1))
         offset = self._offset
         self._write(block)

@@ -67,7 +67,6 @@ class LogBlock:
 
     @property
     def schema(self) -> str | None:
-        """Avro JSON of the records, meta fields included."""
         return self.headers.get(HeaderKey.SCHEMA)
 
     @property

@@ -198,7 +198,6 @@ def _wrapper(kind: str, value: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _codec() -> DatumCodec:
-    """Built at first use: importing this module does no work."""
     return DatumCodec(_list_schema())
 
 

@@ -20,14 +20,12 @@ from hudi_core.errors import CorruptFileError
 Rows = NDArray[np.int64]
 
 BY_KEY = "merge the rows by their keys: set hoodie.merge.use.record.positions=false"
-"""The remedy for positions that are wrong."""
 _RUNS, _NO_RUNS = 12347, 12346
 """Cookies: with run containers, and without."""
 _OFFSETS_FROM = 4
 """A bitmap with run containers has offsets from that many containers on; one without always has."""
 _MOST_IN_ARRAY = 4096
 _BITS = 1 << 16
-"""The values of a container."""
 
 
 @dataclass(frozen=True, slots=True)

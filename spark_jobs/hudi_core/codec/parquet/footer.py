@@ -23,15 +23,12 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 """By their number in the format."""
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
-"""Bytes of a plain value."""
 _CODECS: Final = 8
 """Of the format, numbered from 0."""
 _ELEMENTS: Final = {2: I32, 3: BINARY, 8: STRUCT, 13: STRUCT}
 """Types of the elements of ColumnMetaData's lists, by the number of the field."""
 _LEVELS: Final = {2: I64, 3: I64}
-"""Of SizeStatistics'."""
 _SHAPES: Final = {2: I32}
-"""Of GeospatialStatistics'."""
 TAIL: Final = 8
 """Bytes behind the footer: its length, and the magic."""
 
@@ -73,7 +70,6 @@ def footer_of(tail: bytes) -> tuple[int, bytes | None]:
 
 
 def empty_file(schema: pa.Schema) -> bytes:
-    """A file of `schema` without rows, as Arrow writes it."""
     buffer = io.BytesIO()
     pq.write_table(schema.empty_table(), buffer, store_schema=False)
     return buffer.getvalue()

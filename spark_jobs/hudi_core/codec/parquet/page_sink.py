@@ -21,7 +21,6 @@ from hudi_core.codec.parquet.fields import Bounds, Chunk, Column, File, Group, L
 from hudi_core.codec.parquet.footer import TAIL, TYPES, footer_of
 
 GZIP: Final = 2
-"""Number of the codec in the format."""
 MAGIC: Final = b"PAR1"
 _MAX_HEADER: Final = 1 << 20
 """Bytes of a page's header, with the bounds of its values."""
@@ -53,8 +52,6 @@ class ChunkBytes:
 
 
 class _Placed(NamedTuple):
-    """A ColumnChunk of this file, and its parts of the page index."""
-
     fields: thrift.Struct
     column_index: bytes
     offset_index: bytes
@@ -128,11 +125,9 @@ class PageSink(io.RawIOBase):
         self._copied.append((behind, dict(sorted(copied.items())), columns))
 
     def discard(self) -> None:
-        """What is written from now on is dropped."""
         self._held, self._header, self._tail = b"", None, []
 
     def end_pages(self) -> None:
-        """What follows is the page index and the footer."""
         self._check_whole()
         self._tail = []
 
@@ -233,7 +228,6 @@ class PageSink(io.RawIOBase):
         self._move_offset(chunk, Chunk.offset)
 
     def _move_offset(self, fields: thrift.Struct, number: int) -> None:
-        """Moves an offset, if it is there; 0 says that there is none."""
         if number in fields and fields[number][1]:
             with_number(fields, number, self._begins[fields[number][1]].stored)
 
@@ -285,7 +279,6 @@ def _count_nan(chunk: thrift.Struct) -> None:
 
 
 def _set_totals(group: thrift.Struct, columns: list[_Placed]) -> None:
-    """The chunks of a row group, and the sums of their sizes."""
     inner = [column.fields[Chunk.metadata][1] for column in columns]
     group[Group.columns] = thrift.LIST, thrift.ThriftList(thrift.STRUCT, [column.fields for column in columns])
     group[Group.plain] = thrift.I64, sum(column[Column.plain][1] for column in inner)

@@ -82,7 +82,6 @@ class RowGroupSource:
         return [group.column(column).compression for column in range(group.num_columns)]
 
     def group(self, number: int) -> Struct:
-        """The RowGroup, a copy of its own, without its chunks."""
         return {field: value for field, value in self._groups[number].items() if field != Group.columns}
 
     def chunks(self, number: int, replaced: Mapping[str, ChunkBytes]) -> Iterator[ChunkBytes]:
@@ -222,7 +221,6 @@ def _elements(tree: Struct) -> list[tuple[Any, ...]]:
 
 
 def _annotation(element: Struct) -> tuple[Any, ...] | None:
-    """The LogicalType, in whichever form the writer has put it."""
     if Element.logical in element:
         ((number, (_, value)),) = element[Element.logical][1].items()
         if number == 5:

@@ -92,7 +92,6 @@ class CompactReader:
         return (value >> 1) ^ -(value & 1)
 
     def list_head(self) -> tuple[int, int]:
-        """Type and number of the elements of a list that follow."""
         head = self.data[self.position]
         self.position += 1
         count = head >> 4
@@ -204,7 +203,6 @@ def read_struct(data: bytes, position: int = 0, most_values: int = MAX_VALUES) -
 
 
 def encode_struct(fields: Struct) -> bytes:
-    """The bytes of a struct, its fields in the dict's order."""
     out = bytearray()
     _put_struct(out, fields)
     return bytes(out)

@@ -39,7 +39,6 @@ CODECS = {
     "LZ4_RAW": "lz4",
     "BROTLI": "brotli",
 }
-"""Parquet's codec names and Arrow's."""
 _ZSTD_LEVEL = 1
 
 
@@ -170,7 +169,6 @@ class BaseFileWriter:
                 self._with_nan.append(leaves_with_nan(table))
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
-        """Opens the file when its first row group is there to choose by."""
         dictionaries, encodings = chosen_encodings(first, delta=self._style.delta)
         return pq.ParquetWriter(
             self._pages,
@@ -185,7 +183,6 @@ class BaseFileWriter:
 
 
 def _parts(table: pa.Table, most: int) -> Iterator[pa.Table]:
-    """The table in slices of about `most` bytes at most."""
     count = max(1, -(-table.nbytes // most))
     rows = max(1, -(-table.num_rows // count))
     for start in range(0, table.num_rows, rows):
@@ -202,7 +199,6 @@ dictionary."""
 _SHARED: Final = 0.3
 """Delta of strings pays when neighbours share at least this share of their bytes, as a prefix."""
 _PREFIX: Final = 64
-"""Bytes of a value in which the shared prefix is looked for."""
 _MINIBLOCK: Final = 32
 """Values whose differences are packed with one width."""
 DELTA_INTEGERS, DELTA_STRINGS, DELTA_LENGTHS = "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"

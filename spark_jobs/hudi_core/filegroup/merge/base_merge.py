@@ -102,7 +102,6 @@ class SliceMerge:
         self._position += rows
 
     def _merge(self, batch: pa.RecordBatch, places: NDArray[np.int32]) -> pa.RecordBatch:
-        """One batch, given the place of each row's key among the records or -1."""
         self.counts.base += batch.num_rows
         hits = np.flatnonzero(places >= 0)
         if self._first_only:
@@ -192,7 +191,6 @@ class SliceMerge:
         return places
 
     def _above(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which base rows have the greater ordering value."""
         if not self._ordering.columns or not compares_with_base(self._policy):
             return np.zeros(len(hits), dtype=np.bool_)
         records = self.records

@@ -81,7 +81,7 @@ class _Groups:
 
 
 def last_events(events: Events) -> _Ints:
-    """The last event of every key (COMMIT_TIME_ORDERING)."""
+    """COMMIT_TIME_ORDERING."""
     result = np.empty(events.key_count, dtype=np.int64)
     result[events.codes] = np.arange(len(events.codes))
     return result

@@ -62,13 +62,10 @@ class LogRecords:
         return len(self.keys)
 
     def take(self, indices: NDArray[np.int64]) -> pa.RecordBatch:
-        """The rows of these keys, in this order; none of them may be a delete."""
         return self.store.take(self.rows[indices])
 
 
 class LogMerger:
-    """Collects records and deletes in merge order, then folds them."""
-
     def __init__(self, schema: pa.Schema, policy: MergePolicy, ordering: Ordering, *, budget: int) -> None:
         """`schema` is that of the records; it holds merge_columns(policy, ordering). `budget` is bytes of rows in
         memory.
@@ -87,7 +84,6 @@ class LogMerger:
 
     @property
     def store(self) -> PayloadStore:
-        """Where the rows are; close it when the merge is over."""
         return self._store
 
     @property
@@ -196,4 +192,5 @@ class LogMerger:
 
 def merge_columns(policy: MergePolicy, ordering: Ordering) -> frozenset[str]:
     """The columns that a merge looks at, so that a projection keeps them. With `policy.whole_rows` it looks at all."""
-    return top_columns((*policy.key_fields, *(mark.column for mark in policy.delete_marks))) | ordering.names
+    marks, ordered = (mark.column for mark in policy.delete_marks), (column.name for column in ordering.columns)
+    return top_columns((*policy.key_fields, *marks, *ordered))

@@ -16,8 +16,6 @@ _PACKAGE = "org.apache.hudi.common.model."
 
 
 class Payload(str, Enum):
-    """A payload class by its name in Hudi."""
-
     LATEST = _PACKAGE + "OverwriteWithLatestAvroPayload"
     DEFAULT = _PACKAGE + "DefaultHoodieRecordPayload"
     EVENT_TIME = _PACKAGE + "EventTimeAvroPayload"
@@ -194,18 +192,10 @@ def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: boo
     marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)
     if hudi_1 or payload is Payload.DEFAULT:
-        if field and not marker:
-            raise ConfigError(
-                f"{DELETE_FIELD_KEY} is set without {DELETE_MARKER_KEY}",
-                path=path,
-                remedy="set both in hoodie.properties, or none",
-            )
-        if marker and not field and hudi_1:
-            raise ConfigError(
-                f"{DELETE_MARKER_KEY} is set without {DELETE_FIELD_KEY}",
-                path=path,
-                remedy="set both in hoodie.properties, or none",
-            )
+        if (field and not marker) or (marker and not field and hudi_1):
+            there, lacking = (DELETE_FIELD_KEY, DELETE_MARKER_KEY) if field else (DELETE_MARKER_KEY, DELETE_FIELD_KEY)
+            remedy = "set both in hoodie.properties, or none"
+            raise ConfigError(f"{there} is set without {lacking}", path=path, remedy=remedy)
         if field and marker:
             named = [DeleteMark(field, (marker,))] if hudi_1 or "." not in field else []
             marks = [*(marks if hudi_1 else marks[1:]), *named]

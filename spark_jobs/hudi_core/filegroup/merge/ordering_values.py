@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.resolve import AvroField, AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.codec.columns import column_of, top_columns
+from hudi_core.codec.columns import column_of
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import Payload
 from hudi_core.filegroup.merge.record_keys import as_mask
@@ -33,7 +33,7 @@ decimals.
 """
 _DIGITS = 38
 _DELETE_SCALE = 15
-"""Decimals of delete entries are decimal(30, 15) (DecimalWrapper)."""
+"""Of delete entries (DecimalWrapper)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,6 @@ class OrderingColumn:
     type: pa.DataType
     delete_factor: int = 1
     same_class: bool = True
-    """As Ordering.same_class."""
 
     def from_rows(self, batch: pa.RecordBatch) -> pa.Array:
         """The rows' values as `type`, nulls as they are; nulls of a column that the rows lack."""
@@ -108,10 +107,6 @@ class Ordering:
     @property
     def _in_logs(self) -> tuple[OrderingColumn, ...]:
         return () if self.by_arrival else self.columns
-
-    @property
-    def names(self) -> frozenset[str]:
-        return top_columns(column.name for column in self.columns)
 
     @property
     def has_text(self) -> bool:
@@ -288,7 +283,6 @@ def greater(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
 
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:
-    """Where an ordering value, or one of several, is null."""
     if pa.types.is_struct(values.type):
         found: NDArray[np.bool_] = np.logical_or.reduce([nulls(part) for part in values.flatten()])
         return found

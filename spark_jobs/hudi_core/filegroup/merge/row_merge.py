@@ -65,13 +65,11 @@ class ColumnPatterns:
         self._present = np.ones((1, len(names)), dtype=np.bool_)
 
     def number(self, columns: frozenset[str] | None) -> int:
-        """The pattern of rows that have these columns; None: all."""
         if columns is None:
             return FULL
         return self._number(np.array([name in columns for name in self._names], dtype=np.bool_))
 
     def union(self, one: Patterns, other: Patterns) -> Patterns:
-        """The patterns of rows that have the columns of both."""
         width = len(self._present)
         pairs, back = np.unique(one.astype(np.int64) * width + other, return_inverse=True)
         found = [self._number(self._present[pair // width] | self._present[pair % width]) for pair in pairs.tolist()]
@@ -79,7 +77,6 @@ class ColumnPatterns:
         return numbers
 
     def absent(self, patterns: Patterns, column: int) -> Mask:
-        """Which rows lack the column at this position of the schema."""
         lacking: Mask = ~self._present[:, column][patterns]
         return lacking
 
@@ -128,7 +125,6 @@ class FieldMerger:
         )
 
     def _gaps(self, column: pa.Field, values: pa.Array) -> Mask | None:
-        """Which values give way; None when none does."""
         if self._fill is Fill.NOTHING:
             return None
         if self._fill is Fill.MARKER:
@@ -167,7 +163,6 @@ class RowMerger:
 
     @property
     def always(self) -> bool:
-        """Whether rows are merged although no log block is partial."""
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:

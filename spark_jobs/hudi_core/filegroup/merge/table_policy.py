@@ -111,7 +111,6 @@ class MergePolicy:
 
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
-    """Hudi 0.15: the payload class alone decides."""
     payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
     return MergePolicy(
         key_fields(config),
@@ -125,7 +124,6 @@ def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePol
 
 
 def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
-    """Hudi 1.x: the merge mode decides, and in CUSTOM mode the payload class."""
     properties = merge_properties(given)
     mode = resolve_mode(config)
     since_1_1 = config.features.partial_update_modes or ORDERING_FIELDS_KEY in config.raw

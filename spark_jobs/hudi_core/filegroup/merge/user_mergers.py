@@ -41,7 +41,7 @@ def register_merger(name: str, function: MergeFunction) -> None:
 
 
 def merger_named(name: str) -> MergeFunction:
-    """The function of this name; raises ConfigError when this process has none."""
+    """Raises ConfigError when this process has none of the name."""
     if name not in _functions:
         known = ", ".join(sorted(_functions)) or "none"
         raise ConfigError(

@@ -75,7 +75,6 @@ def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = 
 
 
 def compares_with_base(policy: MergePolicy) -> bool:
-    """Whether a base row's ordering value matters."""
     if policy.rules is Rules.PAYLOAD_0_15:
         return policy.payload in _BY_ORDER
     return policy.is_ordered

@@ -240,7 +240,6 @@ class SmallLogs(RecordingStorage):
         self._contents: dict[str, bytes] = {}
 
     def expect(self, files: Iterable[DataFile]) -> None:
-        """Names the log files that are going to be read, with their sizes."""
         room = _MOST_BYTES
         for file in files:
             if file.size <= min(_SMALL, room):

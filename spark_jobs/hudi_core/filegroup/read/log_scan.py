@@ -58,7 +58,6 @@ class CommittedInstants:
 
     @staticmethod
     def of(timeline: Timeline) -> CommittedInstants:
-        """The committed instants of a loaded timeline."""
         commits = timeline.commits()
         inflight = timeline.pending().of_actions(*PENDING_WRITES)
         return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)

@@ -13,7 +13,7 @@ does not list the last one, nor in version 6 the files of failed deltacommits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -81,19 +81,21 @@ class PlanCheck:
             unknown: set[str] = set()
             groups = self._groups(folder, items, listed.get(folder, ()), instant, unknown)
             for item in items:
-                found = _slice_before(groups.get(item.file_group), instant)
-                differs = self._difference(item, found, unknown)
+                group = groups.get(item.file_group)
+                slices = () if group is None else group.slices
+                stored = next((older for older in slices if older.base_instant < instant and not older.is_empty), None)
+                differs = self._difference(item, stored, unknown)
                 if differs:
                     raise _refused(item, differs, instant, path, remedy)
-                if found is not None and any(file.name not in item.log_files for file in found.log_files):
-                    larger.append((item, found))
+                if stored is not None and any(file.name not in item.log_files for file in stored.log_files):
+                    larger.append((item, stored))
         with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="plan-check") as pool:
             for start in range(0, len(larger), _READERS):
                 some = larger[start : start + _READERS]
-                for (item, found), blocks in zip(
-                    some, pool.map(lambda pair: self._blocks_of(*pair), some), strict=True
+                for (item, stored), blocks in zip(
+                    some, pool.map(self._blocks_of, *zip(*some, strict=True)), strict=True
                 ):
-                    names = self._lacking(item, found, blocks)
+                    names = self._lacking(item, stored, blocks)
                     if names:
                         raise _refused(item, f"it lacks {', '.join(names)}", instant, path, remedy)
 
@@ -119,7 +121,6 @@ class PlanCheck:
         return {group.id: group for group in build_file_groups(folder, named, slicing, compactions=starts)}
 
     def _difference(self, item: PlannedSlice, found: FileSlice | None, unknown: Collection[str]) -> str:
-        """What of the plan is not in the slice of the table; empty where all is."""
         if found is None:
             return "no file slice was committed then"
         base = None if found.base_file is None else found.base_file.name
@@ -172,15 +173,8 @@ class PlanCheck:
         return scan_blocks(blocks, self.counts, latest_instant=AFTER_ALL, stop_at_newer=False).blocks
 
     def _is_leftover(self, block: LogBlock, name: str) -> bool:
-        """Whether the commit of a block is known and does not name the block's file."""
         commit = self.commit_of(str(block.instant_time))
         return commit is not None and not _names(commit, name)
-
-
-def _slice_before(group: FileGroup | None, instant: str) -> FileSlice | None:
-    """The newest slice with rows whose base instant is before `instant`."""
-    slices: Iterator[FileSlice] = iter(() if group is None else group.slices)
-    return next((item for item in slices if item.base_instant < instant and not item.is_empty), None)
 
 
 def _names(commit: CommitMetadata | None, name: str) -> bool:

@@ -64,7 +64,10 @@ class OutputColumns:
 
     @cached_property
     def all(self) -> pa.Schema:
-        fields = {item.name: self._as_list(item) for item in self._named}
+        vectors = self._vectors
+        fields = {
+            item.name: item.with_type(vectors[item.name].type) if item.name in vectors else item for item in self._named
+        }
         for name in self.rule.as_text & fields.keys():
             fields[name] = pa.field(name, pa.string())
         for item in self.path_columns:
@@ -78,7 +81,6 @@ class OutputColumns:
         return select_columns(self.all, columns)
 
     def stored_of(self, names: Collection[str]) -> pa.Schema:
-        """The stored columns among `names`, in their order."""
         named = frozenset(spelled(names, self.stored.names))
         return pa.schema([item for item in self.stored if item.name in named])
 
@@ -109,9 +111,6 @@ class OutputColumns:
     @cached_property
     def _vectors(self) -> Mapping[str, Vector]:
         return vectors_of(self.schema)
-
-    def _as_list(self, item: pa.Field) -> pa.Field:
-        return item.with_type(self._vectors[item.name].type) if item.name in self._vectors else item
 
     def _with_lists(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
         for at, name in enumerate(batch.schema.names):
@@ -148,7 +147,6 @@ class RowFilter:
 
 
 def of_commit_times(times: frozenset[str]) -> RowFilter:
-    """Keeps the rows that one of these instants wrote."""
     values = pa.array(sorted(times), pa.string())
     return RowFilter(frozenset({COMMIT_TIME}), lambda batch: pc.is_in(batch.column(COMMIT_TIME), value_set=values))
 

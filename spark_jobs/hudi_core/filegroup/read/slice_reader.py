@@ -80,10 +80,13 @@ class SliceReader:
             if filters
             else output
         )
-        merged = self.spec.merge_logs and file_slice.log_files
-        batches = (
-            self._merged(file_slice, rows.names) if merged else self._base_only(file_slice, rows.names, row_groups)
-        )
+        base = file_slice.base_file
+        if self.spec.merge_logs and file_slice.log_files:
+            batches = self._merged(file_slice, rows.names)
+        elif base is not None:
+            batches = self._base_rows(base, self.spec.output.stored_of(rows.names), self._budget, row_groups)
+        else:
+            return
         for stored in batches:
             batch = self.spec.output.finish(
                 stored, file_slice.file_group.partition, rows, path=file_slice.file_group.file_id
@@ -97,22 +100,18 @@ class SliceReader:
     def _budget(self) -> int:
         return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else QUERY_MEMORY_BYTES
 
-    def _base_only(
-        self, file_slice: FileSlice, names: Collection[str], row_groups: RowGroups | None
+    def _base_rows(
+        self, base: DataFile, schema: pa.Schema, batch_bytes: int, row_groups: RowGroups | None = None
     ) -> Iterator[pa.RecordBatch]:
-        if file_slice.base_file is None:
-            return
-        schema = self.spec.output.stored_of(names)
-        base, history = file_slice.base_file, self.spec.history
-        # Names in the footer of a file that is read by column id are not the query's.
-        chosen = None if history is not None else row_groups
-        yield from read_base_file(
+        history = self.spec.history
+        return read_base_file(
             self.storage,
             base,
             schema,
             batch_rows=READ_ROWS,
-            batch_bytes=self._budget,
-            row_groups=chosen,
+            batch_bytes=batch_bytes,
+            # Names in the footer of a file that is read by column id are not the query's.
+            row_groups=None if history is not None else row_groups,
             history=history,
         )
 
@@ -144,12 +143,8 @@ class SliceReader:
             history=self.spec.history,
             visible=self._visible(scan),
         ) as merge:
-            base_rows = () if base is None else self._base_rows(base, stored)
+            base_rows = () if base is None else self._base_rows(base, stored, self._budget // GROUP_SHARE)
             yield from merge.rows(base_rows, batch_rows=READ_ROWS)
-
-    def _base_rows(self, base: DataFile, stored: pa.Schema) -> Iterator[pa.RecordBatch]:
-        share, history = self._budget // GROUP_SHARE, self.spec.history
-        return read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, batch_bytes=share, history=history)
 
     def _visible(self, scan: ScanResult) -> Callable[[pa.RecordBatch], pa.Array] | None:
         """What log records are merged with: all rows, as partial ones need, or those of the range
@@ -161,7 +156,6 @@ class SliceReader:
         return of_commit_times(times).mask
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
-        """The log blocks that count for this reader."""
         found = scan_log_files(
             self.storage,
             file_slice.log_files,

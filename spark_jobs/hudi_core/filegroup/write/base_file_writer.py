@@ -59,7 +59,6 @@ class FileKeys:
         self._greatest: bytes | None = None
 
     def add(self, keys: pa.Array) -> None:
-        """Adds keys, a string array without nulls."""
         if not len(keys):
             return
         self._bloom.add_batch(keys)
@@ -188,7 +187,7 @@ class BaseFileHandle:
         return self._file.tell()
 
     def close(self) -> int:
-        """Writes the footer and completes the file; returns its size in bytes."""
+        """Returns the size in bytes."""
         self._writer.close(self._footer())
         size = self._file.tell()
         self._file.close()

@@ -107,7 +107,6 @@ class Buckets:
 
 
 def _list_hashes(values: list[pa.Array]) -> NDArray[np.uint32]:
-    """Java's hash of the list of each row's texts."""
     hashes = np.ones(len(values[0]), np.uint32)
     for texts in values:
         hashes = hashes * np.uint32(31) + string_hashes(texts).astype(np.uint32)
@@ -134,5 +133,4 @@ def are_buckets(file_ids: Collection[str]) -> bool:
 
 
 def bucket_of(file_id: str) -> int:
-    """The bucket that a file id of BUCKET_ID names."""
     return int(file_id[:_DIGITS])

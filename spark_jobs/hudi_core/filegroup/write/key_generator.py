@@ -41,16 +41,15 @@ URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode", "values in 
 _ESCAPED: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 """What PartitionPathEncodeUtils.escapePathName escapes."""
 _KINDS: Final = {
-    "SimpleKeyGenerator": "SIMPLE",
-    "SimpleAvroKeyGenerator": "SIMPLE",
-    "ComplexKeyGenerator": "COMPLEX",
-    "ComplexAvroKeyGenerator": "COMPLEX",
-    "NonpartitionedKeyGenerator": "NON_PARTITION",
-    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
-    "TimestampBasedKeyGenerator": "TIMESTAMP",
-    "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
-    "CustomKeyGenerator": "CUSTOM",
-    "CustomAvroKeyGenerator": "CUSTOM",
+    f"{name}{avro}KeyGenerator": kind
+    for name, kind in (
+        ("Simple", "SIMPLE"),
+        ("Complex", "COMPLEX"),
+        ("Nonpartitioned", "NON_PARTITION"),
+        ("TimestampBased", "TIMESTAMP"),
+        ("Custom", "CUSTOM"),
+    )
+    for avro in ("", "Avro")
 }
 _TYPES: Final = frozenset(_KINDS.values())
 _NAMES_KEYS: Final = 9

@@ -25,7 +25,6 @@ BLOCK_BYTES = 64 << 20
 """Bytes of records from which a data block is written; Hudi's own are cut at 256 MiB."""
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
-"""Of Avro data blocks."""
 _LENGTH = struct.Struct(">i")
 
 
@@ -102,7 +101,7 @@ class LogCopy:
         self._deletes_schema = block.schema or self._deletes_schema
 
     def close(self) -> int:
-        """Writes what is waiting and completes the file; returns its size in bytes."""
+        """Returns the size in bytes."""
         self._flush()
         if self._entries:
             entries, positions = _sorted(self._entries, self._entry_positions)

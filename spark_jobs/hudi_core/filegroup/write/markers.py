@@ -50,7 +50,6 @@ def marker_folder(instant: str) -> str:
 
 
 def create_marker(storage: Storage, instant: str, partition: str, file_name: str, kind: MarkerType) -> Marker:
-    """Announces a data file; returns when the marker is there."""
     marker = Marker(partition, file_name, kind.value)
     storage.write(_path(instant, marker), b"")
     return marker

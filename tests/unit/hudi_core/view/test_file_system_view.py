@@ -25,7 +25,7 @@ from hudi_core.view import file_system_view
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import BaseInstantSlicing, build_file_groups, slicing_for
+from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -33,7 +33,7 @@ from tests.support.listed_names import F, Listing, base, log, names_of, plan
 
 
 def groups_of(infos: list[FileInfo], timeline: Timeline) -> list[FileGroup]:
-    return build_file_groups("p", infos, BaseInstantSlicing(timeline))
+    return build_file_groups("p", infos, Slicing(timeline))
 
 
 def replacecommit(time: str, completion: str | None = None) -> Instant:

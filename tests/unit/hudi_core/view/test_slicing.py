@@ -19,13 +19,13 @@ from hudi_core.view.file_group import FileGroup
 from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from hudi_core.view.pending import PendingWork
-from hudi_core.view.slicing import CompletionSlicing, build_file_groups
+from hudi_core.view.slicing import Slicing, build_file_groups
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
 from tests.support.memory_storage import MemoryStorage
 from tests.support.views import view_of
 
 
-def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> CompletionSlicing:
+def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> Slicing:
     """The rule over a timeline; `archived` are completions that an archive knows. Asking for anything else older fails
     the test.
     """
@@ -37,7 +37,7 @@ def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> Compl
         assert archived is not None or instant in known
         return known.get(instant)
 
-    return CompletionSlicing(timeline, completion_of)
+    return Slicing(timeline, completion_of)
 
 
 def group_of(
@@ -240,10 +240,10 @@ def test_every_file_is_in_one_slice_and_every_committed_log_after_its_base(
         starts = [item.base_instant for item in group.slices]
         assert starts == sorted(starts, reverse=True)
         for item in group.slices:
-            assert rule.visibility.slice_visible(item.base_instant)
+            assert rule.slice_visible(item.base_instant)
             for data_file in item.log_files:
                 instant = data_file.name.split("_")[1].split(".")[0]
-                assert rule.visibility.file_visible(instant)
+                assert rule.file_visible(instant)
                 if instant in completed:
                     # The last slice that began when the log was complete: no other slice lies between.
                     assert item.base_instant <= completed[instant]

@@ -293,17 +293,15 @@ def test_mutated_records_raise_nothing_but_typed_errors(data: st.DataObject) -> 
     )
     rows = [{"a": ["x", None], "m": {"k": 1.5}, "n": index} for index in range(3)]
     _, body = block_of(nested, rows)
+    # Text is left as it was written, UTF-8 or not.
+    as_bytes = pa.schema([("a", pa.list_(pa.binary())), ("m", pa.map_(pa.binary(), pa.float64())), ("n", pa.int32())])
     broken = bytearray(body)
     for _ in range(data.draw(st.integers(1, 3))):
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(broken)))
     for route in ROUTES:
         with contextlib.suppress(FormatError):
-            table = decode_records(bytes(broken[:cut]), 3, nested, arrow_schema(nested), path="log", route=route)
-            try:
-                table.validate(full=True)
-            except pa.ArrowInvalid as error:
-                assert "Invalid UTF8" in str(error), "text is left as it was written"
+            decode_records(bytes(broken[:cut]), 3, nested, as_bytes, path="log", route=route).validate(full=True)
 
 
 @pytest.mark.parametrize("avro", [{"type": "bytes"}, {"type": "fixed", "name": "f", "size": 20}])
