@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks import services
 from benchmarks.compaction_cases import table_of
-from benchmarks.measure import machine, run_whole_process
+from benchmarks.measure import machine, run_whole_process, store
 from benchmarks.metadata_tables import DATASETS
 from benchmarks.table_copies import cache, on_a_copy
 
@@ -140,7 +140,7 @@ def main() -> None:
             found = compare(CASES[name], Code(ROOT), Code(Path(scratch)), chosen.runs)
             cases = {**stored.get("cases", {}), name: {"commit": head, "runs": chosen.runs, "cpu_seconds": found}}
             stored = {"machine": machine(), "before": earlier, "cases": cases}
-            chosen.output.write_text(json.dumps(stored, indent=2) + "\n")
+            store(chosen.output, stored)
     print(json.dumps(stored, indent=2))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import subprocess
@@ -99,15 +98,6 @@ class Page:
         self.look(f"({element}).select ? ({element}).select() : null")
         self._call("Input.insertText", text=text)
         self.wait(f"({element}).value === {json.dumps(text)}", f"{text!r} in {what}")
-
-    def press(self, key: str) -> None:
-        """A key without a character, such as Escape."""
-        for kind in ("keyDown", "keyUp"):
-            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
-
-    def picture(self, path: Path) -> None:
-        """Stores what is seen as PNG."""
-        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
 
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._numbers)

@@ -30,7 +30,7 @@ from benchmarks.compaction_cases import (
     default_cases,
     matrix,
 )
-from benchmarks.measure import Cost, machine, middle, run_whole_process
+from benchmarks.measure import Cost, head_commit, machine, middle, run_whole_process, store
 from benchmarks.table_copies import on_a_copy
 from hudi_core.table import HudiTable
 
@@ -151,12 +151,9 @@ def _floor(floors: Sequence[dict[str, Any]], warm: Iterable[Mapping[str, float]]
 
 def code() -> str:
     """The commit that is measured; marked where the working tree has changes to it."""
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-
-    changed = git("status", "--porcelain", "--", *CODE)
-    return git("rev-parse", "HEAD") + (CHANGED if changed else "")
+    command = ["git", "status", "--porcelain", "--", *CODE]
+    changed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    return head_commit() + (CHANGED if changed else "")
 
 
 def pending(cases: Iterable[Case], stored: Mapping[str, Mapping[str, Any]], commit: str) -> list[Case]:
@@ -185,10 +182,9 @@ def main() -> None:
     chosen = parser.parse_args()
     cases, commit = chosen_cases(chosen), code()
     kept = json.loads(chosen.output.read_text())["cases"] if chosen.output.is_file() else {}
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
     for case in cases if chosen.again else pending(cases, kept, commit):
         kept[case.name] = {"machine": machine(), "commit": commit, "runs": chosen.runs, **measure(case, chosen.runs)}
-        chosen.output.write_text(json.dumps({"cases": kept}, indent=2) + "\n")
+        store(chosen.output, {"cases": kept})
         print(json.dumps({case.name: kept[case.name]}), flush=True)
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.first_hour_extras import measure_extras, open_extras
 from benchmarks.install_page import INSTALLERS, Block, blocks
-from benchmarks.measure import machine
+from benchmarks.measure import machine, store
 from benchmarks.soak import KEPT_PREFIXES, KEPT_VARIABLES, bare_path, left_running
 from demo.run import judge
 from demo.table import DemoTable
@@ -257,7 +257,7 @@ def main() -> None:
             print(f"[first hour] {installer}: {found[installer]['seconds']} s", file=sys.stderr)
         found["extras"] = measure_extras(reader.run, scratch, ROOT / "constraints")
         found["opened"] = open_extras(reader.run, scratch / "uv" / "warehouse")
-        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        store(RESULTS, found)
         print(json.dumps(found, indent=2))
     finally:
         shutil.rmtree(scratch)

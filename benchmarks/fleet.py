@@ -21,7 +21,7 @@ from typing import Any
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from benchmarks.compaction import code, contents
 from benchmarks.compaction_cases import table_of
-from benchmarks.measure import Cost, machine, middle, run_whole_process
+from benchmarks.measure import Cost, machine, middle, run_whole_process, store
 from benchmarks.table_copies import on_a_copy
 from hudi_core.request.java import spark_environment
 from hudi_core.request.requests import RunRequest
@@ -202,7 +202,7 @@ def main() -> None:
     if sizes:
         measured = {size: compaction(size, chosen.runs) for size in sizes}
         found["compaction"] = {"machine": machine(), "commit": code(), **measured}
-    chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+    store(chosen.output, found)
     print(json.dumps(found, indent=2))
 
 

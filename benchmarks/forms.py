@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.airflow_ui import AirflowUI
 from benchmarks.browser import PageError, open_page
 from benchmarks.chromium import VERSION
-from benchmarks.measure import machine
+from benchmarks.measure import head_commit, machine
 from demo import up
 from demo.rest import Airflow, NotReadyError
 from hudi_core.table import HudiTable
@@ -408,7 +408,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dag", choices=sorted(path.stem for path in DAGS.glob("*.py")))
     dag = parser.parse_args().dag
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     scratch = Path(tempfile.mkdtemp(prefix="airflow-hudi-forms-"))
     home = scratch / "demo-up"
     try:
@@ -427,7 +426,7 @@ def main() -> int:
         up.down(home)
         shutil.rmtree(scratch)
     stored = json.loads(RESULTS.read_text()) if dag is not None else {}
-    parts = merged(tried, head.stdout.strip(), stored)
+    parts = merged(tried, head_commit(), stored)
     faults = [entry for entries in parts.values() for entry in entries if "fault" in entry]
     found = {
         "machine": machine(),

@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import machine
+from benchmarks.measure import head_commit, machine, store
 from tests.fuzz.run import NAMES, VARIABLE, run_all
 
 RESULTS = Path(__file__).parent / "results" / "fuzz.json"
@@ -30,9 +29,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     started = time.monotonic()
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    head = head_commit()
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     # Results of targets that do not run this time are kept: each names its commit.
     targets: dict[str, Any] = json.loads(chosen.output.read_text())["targets"] if chosen.output.exists() else {}
@@ -42,7 +39,7 @@ def main() -> int:
         found["inputs"] = sum(target["inputs"] for target in targets.values())
         found["failed"] = sum(target["ends"].get("failed", 0) for target in targets.values())
         # After every target: a run of hours that is stopped has its results so far.
-        chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+        store(chosen.output, found)
     print(json.dumps(found, indent=2))
     return 1 if found["failed"] else 0
 

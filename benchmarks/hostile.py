@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import machine
+from benchmarks.measure import head_commit, machine, store
 from tests.hostile.judge import FAULTS
 from tests.hostile.run import run_apart
 
@@ -69,9 +68,7 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=RESULTS.parent, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    head = head_commit()
     parts: dict[str, Any] = json.loads(chosen.output.read_text())["parts"] if chosen.output.exists() else {}
     first, _, last = chosen.parts.partition("-")
     for number in range(int(first), int(last or first) + 1):
@@ -82,7 +79,7 @@ def main() -> int:
             "failed": sum(part["failed"] for part in parts.values()),
             **total(parts.values()),
         }
-        chosen.output.write_text(json.dumps({**found, "parts": parts}, indent=2) + "\n")
+        store(chosen.output, {**found, "parts": parts})
         print(json.dumps({name: parts[str(number)][name] for name in ("runs", "failed", "cpu_seconds")}), flush=True)
     return 1 if any(part["failed"] for part in parts.values()) else 0
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.compaction import code
 from benchmarks.large_exchange import FILES, make_table, sort
-from benchmarks.measure import machine, run_whole_process
+from benchmarks.measure import machine, run_whole_process, store
 from benchmarks.table_copies import cache
 from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.config.write_config import WriteConfig
@@ -133,7 +133,7 @@ def main() -> int:
         stored |= measure(chosen.rows, budget, probed)
     if ON_SPARK in works:
         stored[ON_SPARK] = measure_on_spark(chosen.rows, budget)
-    chosen.output.write_text(json.dumps({"machine": machine(), "works": stored}, indent=2) + "\n")
+    store(chosen.output, {"machine": machine(), "works": stored})
     peaks = ("peak_mib", "worker_peak_mib", "driver_peak_mib")
     return int(any(stored[work].get(name, 0) > stored[work]["bound_mib"] for work in works for name in peaks))
 

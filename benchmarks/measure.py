@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import json
 import math
 import os
 import statistics
@@ -202,3 +203,16 @@ def machine() -> dict[str, Any]:
         "memory_gib": round(memory_kib / 2**20, 1),
         "python": sys.version.split()[0],
     }
+
+
+def head_commit() -> str:
+    """The commit that is checked out."""
+    command = ["git", "rev-parse", "HEAD"]
+    root = Path(__file__).parents[1]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def store(path: Path, results: Any) -> None:
+    """Stores what was measured, in a folder that is made where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=2) + "\n")

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import machine, run_whole_process
+from benchmarks.measure import machine, run_whole_process, store
 from benchmarks.metadata_process import WIDE
 from benchmarks.metadata_tables import DATASETS, PLACES, Dataset
 from benchmarks.table_copies import cache
@@ -220,8 +220,7 @@ def main() -> None:
         for part in chosen.parts.split(","):
             before = load()
             found[part] = {**work[part](), "load": {"before": before, "after": load()}}
-            chosen.output.parent.mkdir(parents=True, exist_ok=True)
-            chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+            store(chosen.output, found)
     print(json.dumps(found, indent=2))
 
 

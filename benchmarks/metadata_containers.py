@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -35,7 +35,6 @@ ROW_GROUP = 10_000
 FEW, WIDE = 10, 5_000
 TURNS = 5
 _COLUMNS = ("key", "fileName", "columnName", "minValue", "maxValue", "nullCount", "valueCount", "isTightBound")
-_Answer = Callable[[], pa.Table]
 
 
 def make(folder: Path, dataset: Dataset) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from benchmarks.measure import machine
+from benchmarks.measure import machine, store
 from benchmarks.parquet_columns import columns
 from benchmarks.parquet_data import KINDS, hudi_table
 from benchmarks.parquet_files import (
@@ -184,8 +184,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     found = results(chosen.kinds.split(","), chosen.rows, chosen.runs, with_spark=not chosen.no_spark)
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+    store(chosen.output, found)
     print(json.dumps(found, indent=2))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.compaction import code
-from benchmarks.measure import Cost, machine, run_whole_process
+from benchmarks.measure import Cost, machine, run_whole_process, store
 from benchmarks.service_tables import add_logs, single_slices, to_version_9
 from benchmarks.table_copies import cache, on_a_copy
 from benchmarks.tables import NAME, hudi_session
@@ -136,7 +136,7 @@ def main() -> None:
             name = f"{service}, version {version}, Hudi {RELEASES[version]}"
             found = compare(service, version, chosen.runs)
             kept[name] = {"machine": machine(), "commit": code(), **found}
-            chosen.output.write_text(json.dumps({"cases": kept}, indent=2) + "\n")
+            store(chosen.output, {"cases": kept})
             print(json.dumps({name: found}), flush=True)
 
 

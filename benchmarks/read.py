@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compaction_cases import SIZES, table_of
-from benchmarks.measure import Cost, machine, run_whole_process
+from benchmarks.measure import Cost, machine, run_whole_process, store
 from benchmarks.read_parts import log_decode, lookups, openings, pruned
 from benchmarks.table_copies import cache
 from tests.support.golden_data import open_case
@@ -117,8 +117,7 @@ def main() -> None:
         }
         for part in parts:
             found[part] = work[part]()
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+    store(chosen.output, found)
     print(json.dumps(found, indent=2))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.compaction import Answer, code, contents, figures
-from benchmarks.measure import Cost, machine, run_whole_process
+from benchmarks.measure import Cost, machine, run_whole_process, store
 from benchmarks.rewrite_process import CODEC, WORKS, source_of
 from benchmarks.table_copies import cache, on_a_copy
 from benchmarks.tables import COLUMNS, METADATA, OPTIONS, hudi_session
@@ -146,7 +146,7 @@ def main() -> None:
         for version in chosen.hudi.split(","):
             found = compare(work, version, chosen.runs, chosen.rows)
             kept[f"{work}, {version}"] = {"machine": machine(), "commit": code(), **found}
-            chosen.output.write_text(json.dumps({"cases": kept}, indent=2) + "\n")
+            store(chosen.output, {"cases": kept})
             print(json.dumps({f"{work}, {version}": found}), flush=True)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Cost, machine, middle, run_whole_process
+from benchmarks.measure import Cost, machine, middle, run_whole_process, store
 from benchmarks.service_process import OPTIONS
 from benchmarks.table_copies import cache, on_a_copy
 
@@ -150,8 +150,7 @@ def main() -> None:
         "machine": machine(),
         **{service: compare(service, sizes[service], chosen.runs) for service in chosen.services.split(",")},
     }
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+    store(chosen.output, found)
     print(json.dumps(found, indent=2))
 
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import machine
+from benchmarks.measure import head_commit, machine, store
 from benchmarks.soak_services import SECONDS
 from benchmarks.soak_services import run as run_services_beside_a_writer
 from hudi_core.timeline.instant import State
@@ -160,9 +160,7 @@ def main() -> None:
         clone, demo = run_demo(scratch)
         verdict = judge(clone / ".demo" / "warehouse" / CASE, scratch)
         memory = read_memory(scratch / "group")
-        head = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        head = head_commit()
         services = run_services_beside_a_writer(SECONDS)
         found = {
             "machine": machine(),
@@ -172,8 +170,7 @@ def main() -> None:
             "read_memory": memory,
             "services": services,
         }
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        store(RESULTS, found)
         print(json.dumps(found, indent=2))
     finally:
         shutil.rmtree(scratch)

@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from benchmarks.airflow_components import Components
 from benchmarks.compaction import code
-from benchmarks.measure import machine, percentiles
+from benchmarks.measure import machine, percentiles, store
 from benchmarks.soak_services import BEAT_EXPIRED_SECONDS, CONCURRENT, WRITER, cause, lock_options, rows_of
 from demo.run import environment
 from hudi_core.engine.local import LocalEngine
@@ -439,7 +439,7 @@ def main() -> int:
         print(f"logs are in {scratch}", file=sys.stderr)
         raise
     shutil.rmtree(scratch)
-    given.output.write_text(json.dumps(found, indent=2) + "\n")
+    store(given.output, found)
     print(json.dumps(found, indent=2))
     return 0 if found["undisturbed"]["requested_to_inflight"]["p95"] < MOST_LATE else 1
 

@@ -33,6 +33,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.measure import store
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, LockError
 from hudi_core.request.overwrites import InsertOverwriteRequest
@@ -442,7 +443,7 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     found = run(given.seconds, tuple(given.lock or LOCKS))
     if given.output is not None:
-        given.output.write_text(json.dumps(found, indent=2) + "\n")
+        store(given.output, found)
     print(json.dumps(found, indent=2))
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import machine
+from benchmarks.measure import head_commit, machine
 from tests.support.junit_report import counts
 
 ROOT = Path(__file__).parents[1]
@@ -145,9 +145,7 @@ def main() -> int:
         "--failed", action="store_true", help="run what failed of them at last again, and add what passes now"
     )
     chosen = parser.parse_args()
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
+    head = head_commit()
     done = {}
     before = json.loads(chosen.output.read_text())["sweeps"] if chosen.failed else {}
     for name in chosen.sweeps.split(","):

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compaction import code
-from benchmarks.measure import machine
+from benchmarks.measure import machine, store
 from benchmarks.triggerer_process import WAITS, WATCHERS, Measurement
 from hudi_core.timeline.instant_time import earlier
 from tests.support.golden_data import open_case
@@ -152,7 +152,7 @@ def main() -> int:
         "instants_per_table": WRITES,
         "measured": results,
     }
-    chosen.output.write_text(json.dumps(found, indent=2) + "\n")
+    store(chosen.output, found)
     print(json.dumps(found, indent=2))
     return 0 if all(map(is_in_time, results)) else 1
 
