@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.services.doctor import examine as doctor
+from hudi_core.services.doctor import instants
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.timeline.instant import Action
@@ -52,7 +52,7 @@ def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(
     assert 0 <= finding.age_seconds < 600
     assert {"archival of later instants", "compaction of the metadata table"} <= set(finding.blocks)
     assert f"hudictl rollback {case.table} --instant {dead}" in finding.fix
-    monkeypatch.setattr(doctor, "stalled_instants", lambda *_: ())
+    monkeypatch.setattr(instants, "stalled_instants", lambda *_: ())
     assert alarms(AT_ONCE, case) == [], "nothing would be reported"
 
 

@@ -79,13 +79,9 @@ def copied_files(files: DataFiles) -> Iterator[Finding]:
             first = first or file.path
             copied.add(f"{file.path} of {named}")
     if first is not None:
-        yield Finding(
-            "file_by_two_names",
-            "error",
-            f"copies of base files under other file ids: {copied.named()}; Hudi and we read their rows twice",
-            "stop the writers; delete a copy that no commit names (`hudictl show TABLE INSTANT`)",
-            path=first,
-        )
+        what = f"copies of base files under other file ids: {copied.named()}; Hudi and we read their rows twice"
+        fix = "stop the writers; delete a copy that no commit names (`hudictl show TABLE INSTANT`)"
+        yield Finding("file_by_two_names", "error", what, fix, path=first)
 
 
 def _of_footers(

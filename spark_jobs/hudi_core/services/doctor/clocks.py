@@ -138,12 +138,9 @@ def clock_skew(clock: ClockObservations) -> Iterator[Finding]:
     if _shifts(clock.offsets) == (0,) and ahead > clock.tolerated + _COARSE:
         skews.append((f"a writer's clock was {ahead:.1f} s ahead of the storage's", ahead))
     for what, seconds in skews:
-        yield Finding(
-            "clock_skew",
-            "warning",
-            f"{what}; {clock.tolerated:g} s are waited for",
-            f"synchronise the clocks (NTP), or set {CLOCK_SKEW_MS.name} to {int(seconds * 1000) + 1} on every writer",
-        )
+        what = f"{what}; {clock.tolerated:g} s are waited for"
+        fix = f"synchronise the clocks (NTP), or set {CLOCK_SKEW_MS.name} to {int(seconds * 1000) + 1} on every writer"
+        yield Finding("clock_skew", "warning", what, fix)
 
 
 def instant_ahead(clock: ClockObservations) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from typing import Final
 
 import pyarrow as pa
@@ -112,24 +112,17 @@ def _newest_base_files(context: TableContext, timeline: Timeline) -> Iterator[st
             commit.check_paths(source=context.active.path_of(instant))
         except (FormatError, StorageError):
             continue
-        found = [stat for stat in commit.write_stats() if stat.file_id not in seen and _is_base_file(stat)]
-        seen.update(stat.file_id for stat in found)
-        yield from _spread(found)
-
-
-def _is_base_file(stat: WriteStat) -> bool:
-    name = parse_data_file(stat.name)
-    return isinstance(name, BaseFileName) and name.extension == "parquet"
+        named = [(stat, parse_data_file(stat.name)) for stat in commit.write_stats() if stat.file_id not in seen]
+        bases = [stat for stat, name in named if isinstance(name, BaseFileName) and name.extension == "parquet"]
+        seen.update(stat.file_id for stat in bases)
+        yield from _spread(bases)
 
 
 def _spread(stats: Sequence[WriteStat]) -> list[str]:
     """The largest file of each partition, then the second of each; the larger ones first."""
-    ranks: Counter[str] = Counter()
-    ordered = []
-    for stat in sorted(stats, key=lambda item: (-item.file_size_in_bytes, item.path)):
-        ordered.append((ranks[stat.partition_path], stat.path))
-        ranks[stat.partition_path] += 1
-    return [path for _, path in sorted(ordered, key=lambda item: item[0])]
+    ranks: defaultdict[str, Iterator[int]] = defaultdict(count)
+    largest_first = sorted(stats, key=lambda stat: (-stat.file_size_in_bytes, stat.path))
+    return [stat.path for stat in sorted(largest_first, key=lambda stat: next(ranks[stat.partition_path]))]
 
 
 def _sample(file: ParquetBaseFile) -> list[pa.Table]:
@@ -152,29 +145,22 @@ def _row_group(metadata: pq.FileMetaData) -> int | None:
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if not rows:
         return None
-    number = min(range(len(rows)), key=lambda item: (rows[item] < _ROWS, abs(rows[item] - _ROWS)))
+    number = min(range(len(rows)), key=lambda each: (rows[each] < _ROWS, abs(rows[each] - _ROWS)))
     group = metadata.row_group(number)
     stored = sum(group.column(column).total_compressed_size for column in range(group.num_columns))
     return number if stored <= _STORED else None
 
 
 def _measured(rows: pa.Table, codec: str, config: WriteConfig) -> CompressionObservations:
-    library = GzipLibrary(config.gzip_library)
-    now = parquet_style(config, codec)
-    zstd = replace(now, codec=_ZSTD)
+    library = chosen_library(GzipLibrary(config.gzip_library)).value if codec == "GZIP" else None
+    style = parquet_style(config, codec)
     # Twice, by turns: the first to run imports libraries, and waits for memory.
-    first, second = ([_cost(rows, style) for style in (now, zstd)] for _ in range(2))
-    costs = [
+    first, second = ([_cost(rows, each) for each in (style, replace(style, codec=_ZSTD))] for _ in range(2))
+    now, zstd = (
         CodecCost(one.stored, min(one.writing, other.writing), min(one.reading, other.reading))
         for one, other in zip(first, second, strict=True)
-    ]
-    return CompressionObservations(
-        codec=codec,
-        library=chosen_library(library).value if codec == "GZIP" else None,
-        rows=rows.num_rows,
-        now=costs[0],
-        zstd=costs[1],
     )
+    return CompressionObservations(codec, library, rows=rows.num_rows, now=now, zstd=zstd)
 
 
 def _cost(rows: pa.Table, style: ParquetStyle) -> CodecCost:

@@ -39,18 +39,14 @@ class DataFiles:
         return dict(walk_partitions(self.storage, StorageListing(self.storage).files))
 
     def partitions(self) -> list[str]:
-        """See FileListing."""
         return sorted(self.by_partition)
 
     def files(self, partition: str) -> list[FileInfo]:
-        """See FileListing."""
         return self.by_partition.get(partition, [])
 
     @cached_property
     def view(self) -> FileSystemView | None:
-        """The file slices in the storage; None beside a pending plan that cannot be read, which has a rule of its
-        own.
-        """
+        """The slices in the storage; None beside a pending plan that cannot be read, which has a rule of its own."""
         try:
             return self.context.view(self.timeline, listing=self)
         except (FormatError, StorageNotFoundError):
@@ -67,6 +63,5 @@ class DataFiles:
         return appended_log_bytes(self.context, self.timeline)
 
     def is_current(self) -> bool:
-        """Whether the timeline is still the same."""
         look_again(self.storage)
         return self.context.active.load() == self.timeline

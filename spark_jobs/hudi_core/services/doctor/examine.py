@@ -10,37 +10,11 @@ from typing import Any
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES, HeartbeatConfig
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.base_files import copied_files, cut_files, mislabelled_files, shared_buckets
-from hudi_core.services.doctor.clocks import ClockObservations, clock_skew, instant_ahead, read_clocks, timeline_zone
-from hudi_core.services.doctor.compression import codec_saving, read_compression
+from hudi_core.services.doctor import base_files, clocks, compression, indexes, instants, listings, wheels, writers
 from hudi_core.services.doctor.data_files import DataFiles
 from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.indexes import indexes
-from hudi_core.services.doctor.instants import (
-    latest_indexing,
-    overtaken,
-    pending_instants,
-    stalled_instants,
-    strange_names,
-)
-from hudi_core.services.doctor.listings import listings, orphans
 from hudi_core.services.doctor.log_files import damaged_logs
-from hudi_core.services.doctor.wheels import (
-    ExecutorObservations,
-    Wheel,
-    executor_modules,
-    missing_wheels,
-    needed_wheels,
-)
-from hudi_core.services.doctor.writers import (
-    LockObservations,
-    WriterOption,
-    blocking_lock,
-    read_lock,
-    unnamed_indexes,
-    writer_options,
-    writers,
-)
+from hudi_core.services.doctor.wheels import ExecutorObservations, Wheel
 from hudi_core.storage.one_look import one_look
 from hudi_core.storage.registry import scheme_of
 from hudi_core.transaction.locks.registry import read_signs
@@ -62,13 +36,13 @@ class StoreObservations:
 class DoctorReport:
     """The findings, the worst first, and what else people want to see; `executors` is None where there were none."""
 
-    uri: str
+    table: str
     name: str
     version: int
     findings: tuple[Finding, ...]
-    writer_options: tuple[WriterOption, ...]
-    clock: ClockObservations
-    lock: LockObservations
+    writer_options: tuple[writers.WriterOption, ...]
+    clock: clocks.ClockObservations
+    lock: writers.LockObservations
     store: StoreObservations
     wheels: tuple[Wheel, ...]
     executors: ExecutorObservations | None
@@ -76,20 +50,13 @@ class DoctorReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl doctor --json`."""
-        executors = self.executors
-        return {
-            "table": self.uri,
-            "name": self.name,
-            "version": self.version,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "writer_options": [asdict(option) for option in self.writer_options],
-            "clock": asdict(self.clock) | {"offsets": list(self.clock.offsets)},
-            "lock": asdict(self.lock),
-            "store": asdict(self.store),
-            "wheels": [asdict(wheel) for wheel in self.wheels],
-            "executors": None if executors is None else asdict(executors) | {"setups": list(executors.setups)},
-            "files_looked_at": self.files_looked_at,
-        }
+        document = asdict(self) | {"findings": [finding.to_dict() for finding in self.findings]}
+        for name in ("writer_options", "wheels"):
+            document[name] = list(document[name])
+        document["clock"]["offsets"] = list(self.clock.offsets)
+        if self.executors is not None:
+            document["executors"]["setups"] = list(self.executors.setups)
+        return document
 
 
 def examine(
@@ -111,43 +78,44 @@ def _examine(context: TableContext, files: bool, executors: ExecutorObservations
     mode = CONCURRENCY_MODE.name
     options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
     stalled_after = STALLED_MINUTES.read(context.options) * 60.0
-    compression = read_compression(context, timeline, files=files)
-    clock = read_clocks(context, timeline, modified, now)
-    lock = read_lock(context, context.options, now)
+    codecs = compression.read_compression(context, timeline, files=files)
+    clock = clocks.read_clocks(context, timeline, modified, now)
+    lock = writers.read_lock(context, context.options, now)
     storage = context.storage
     store = StoreObservations(scheme, storage.supports_exclusive_create, storage.supports_conditional_write)
-    wheels = needed_wheels(scheme, context.options, compression.codec)
+    needed = wheels.needed_wheels(scheme, context.options, codecs.codec)
     eager = [instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)]
     others = read_signs(context.storage, context.config, context.options, now=time.time).describe()
     data = DataFiles(context, timeline)
+    pending = instants.pending_instants(context, timeline, modified, heartbeats)
     findings = (
         *_of_files(data, listed=files),
-        *strange_names(context),
-        *stalled_instants(pending_instants(context, timeline, modified, heartbeats), context.uri, stalled_after),
-        *blocking_lock(lock, stalled_after),
-        *writers(options, lock.provider, eager, others),
-        *unnamed_indexes(options, context.config),
-        *timeline_zone(clock),
-        *clock_skew(clock),
-        *instant_ahead(clock),
-        *overtaken(data),
-        *latest_indexing(timeline),
+        *instants.strange_names(context),
+        *instants.stalled_instants(pending, context.uri, stalled_after),
+        *writers.blocking_lock(lock, stalled_after),
+        *writers.writers(options, lock.provider, eager, others),
+        *writers.unnamed_indexes(options, context.config),
+        *clocks.timeline_zone(clock),
+        *clocks.clock_skew(clock),
+        *clocks.instant_ahead(clock),
+        *instants.overtaken(data),
+        *instants.latest_indexing(timeline),
         *metadata_drop(context),
         *unproven_store(store, context.uri),
-        *missing_wheels(wheels),
-        *executor_modules(executors, compression.codec, options),
-        *codec_saving(compression),
+        *wheels.missing_wheels(needed),
+        *wheels.executor_modules(executors, codecs.codec, options),
+        *compression.codec_saving(codecs),
     )
     return DoctorReport(
-        uri=context.uri,
+        table=context.uri,
         name=context.config.name,
         version=int(context.config.version),
         findings=tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity])),
-        writer_options=tuple(writer_options(options, lock.provider, scheme)),
+        writer_options=tuple(writers.writer_options(options, lock.provider, scheme)),
         clock=clock,
         lock=lock,
         store=store,
-        wheels=wheels,
+        wheels=needed,
         executors=executors,
         files_looked_at=files,
     )
@@ -156,14 +124,15 @@ def _examine(context: TableContext, files: bool, executors: ExecutorObservations
 def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
     """What indexes, and data files where they are `listed`, show."""
     if not listed:
-        doubts = [*indexes(files, ranges=False)]
+        doubts = [*indexes.indexes(files, ranges=False)]
         yield from doubts if files.is_current() else ()
         return
-    cut = [*cut_files(files)]  # first: it reads each commit, also for the log files
-    yield from orphans(files)
-    differences = [*listings(files)]
-    of_slices = (*damaged_logs(files), *copied_files(files), *shared_buckets(files), *mislabelled_files(files))
-    doubts = [*indexes(files, ranges=True)]
+    cut = [*base_files.cut_files(files)]  # first: it reads each commit, also for the log files
+    yield from listings.orphans(files)
+    differences = [*listings.listings(files)]
+    rules = (damaged_logs, base_files.copied_files, base_files.shared_buckets, base_files.mislabelled_files)
+    of_slices = [finding for rule in rules for finding in rule(files)]
+    doubts = [*indexes.indexes(files, ranges=True)]
     is_current = files.is_current()  # else what differs may be what was written meanwhile
     yield from differences if is_current else ()
     yield from (*of_slices, *cut)
@@ -173,13 +142,9 @@ def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
 def metadata_drop(context: TableContext) -> Iterator[Finding]:
     """A metadata table that was being dropped when its process died."""
     if is_drop_unfinished(context.storage, context.config):
-        yield Finding(
-            "metadata_drop_unfinished",
-            "warning",
-            "hoodie.properties list no metadata table, but parts of one are left: a drop was cut off",
-            "a restore finishes it under the lock; else delete .hoodie/metadata while no writer is at work",
-            path=".hoodie/metadata",
-        )
+        what = "hoodie.properties list no metadata table, but parts of one are left: a drop was cut off"
+        fix = "a restore finishes it under the lock; else delete .hoodie/metadata while no writer is at work"
+        yield Finding("metadata_drop_unfinished", "warning", what, fix, path=".hoodie/metadata")
 
 
 def unproven_store(store: StoreObservations, uri: str) -> Iterator[Finding]:
@@ -193,9 +158,6 @@ def unproven_store(store: StoreObservations, uri: str) -> Iterator[Finding]:
             "run one writer and one service at a time, or keep the table on a storage with conditional puts",
         )
     elif store.scheme not in ("file", "memory"):
-        yield Finding(
-            "store_unproven",
-            "info",
-            "timeline and lease rest on conditional puts, which many S3-compatible servers get wrong under a race",
-            f"once per storage: hudictl probe-store on a folder of the same bucket as {uri}",
-        )
+        what = "timeline and lease rest on conditional puts, which many S3-compatible servers get wrong under a race"
+        fix = f"once per storage: hudictl probe-store on a folder of the same bucket as {uri}"
+        yield Finding("store_unproven", "info", what, fix)

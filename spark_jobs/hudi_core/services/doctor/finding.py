@@ -39,7 +39,6 @@ class Finding:
     blocks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
         age = None if self.age_seconds is None else round(self.age_seconds, 3)
         return asdict(self) | {"blocks": list(self.blocks), "age_seconds": age}
 

@@ -40,12 +40,9 @@ def indexes(files: DataFiles, *, ranges: bool) -> Iterator[Finding]:
     try:
         yield from list(_indexes(files, files.context.uri, ranges))
     except (FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError, ConflictError) as error:
-        yield Finding(
-            "index_unreadable",
-            "warning",
-            f"the indexes could not be compared with the files: {error}",
-            f"hudictl metadata validate {files.context.uri}",
-        )
+        what = f"the indexes could not be compared with the files: {error}"
+        fix = f"hudictl metadata validate {files.context.uri}"
+        yield Finding("index_unreadable", "warning", what, fix)
 
 
 def _indexes(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
@@ -121,13 +118,9 @@ def _doubts(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
             path=f".hoodie/metadata/{name}",
         )
     for name in (name for name, groups in doubts.items() if groups is None):
-        yield Finding(
-            "secondary_index_unproven",
-            "info",
-            f"whether {name} holds every row cannot be told any more: queries do not use it here",
-            f"{rebuild}; afterwards run `metadata update` before the commits since the last one are archived",
-            path=f".hoodie/metadata/{name}",
-        )
+        what = f"whether {name} holds every row cannot be told any more: queries do not use it here"
+        fix = f"{rebuild}; afterwards run `metadata update` before the commits since the last one are archived"
+        yield Finding("secondary_index_unproven", "info", what, fix, path=f".hoodie/metadata/{name}")
 
 
 def _damaged(files: DataFiles, names: Collection[str]) -> dict[str, FormatError]:

@@ -12,13 +12,12 @@ from typing import Final
 
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import join
-from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of
 from hudi_core.services.doctor.data_files import DataFiles
 from hudi_core.services.doctor.finding import Finding, duration
-from hudi_core.services.repair.pending_plan import PendingPlan, find_pending, not_run_here, unblocked_by
-from hudi_core.services.rollback.failed_writes import finish_restore, pending_rollbacks
+from hudi_core.services.repair.pending_plan import PendingPlan, advice, find_pending, unblocked_by
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.naming import naming_for
 from hudi_core.timeline.timeline import Timeline
@@ -113,18 +112,14 @@ def stalled_instants(pending: Iterable[PendingObservations], uri: str, stalled_a
 
 
 def _way_out(uri: str, plan: PendingPlan) -> str:
-    instant, kind = plan.instant.requested_time, plan.kind
+    instant, kind, command = plan.instant.requested_time, plan.kind, advice(plan, uri)
     if kind in ("write", Action.ROLLBACK):
         return f"when its writer is dead: hudictl rollback {uri} --instant {instant}"
-    if kind == Action.RESTORE:
-        return f"finish it: {finish_restore(plan.restores_to, instant, uri)}"
     if kind == Action.SAVEPOINT:
         return f"delete it: hudictl savepoint delete {uri} --instant {instant}"
-    if kind not in SERVICES or not plan.runs_here:
-        return not_run_here(kind, instant, uri)
-    if kind == "clean" and plan.instant.state is State.INFLIGHT:
-        return f"finish it: hudictl run clean {uri} --instant {instant}"
-    return f"hudictl run {kind} {uri} --instant {instant}; or drop it: hudictl unschedule {uri} {instant}"
+    if kind == Action.RESTORE or (kind == "clean" and plan.is_run_here and plan.instant.state is State.INFLIGHT):
+        return f"finish it: {command}"
+    return f"{command}; or drop it: hudictl unschedule {uri} {instant}" if plan.is_run_here else command
 
 
 def overtaken(files: DataFiles) -> Iterator[Finding]:

@@ -138,18 +138,9 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
             path=hidden.first[0],
         )
     if missing.count:
-        yield Finding(
-            "metadata_missing_file",
-            "warning",
-            f"the metadata table lists {missing.named()} not in the storage: readers that use it may fail",
-            _REBUILD,
-            path=missing.first[0],
-        )
+        what = f"the metadata table lists {missing.named()} not in the storage: readers that use it may fail"
+        yield Finding("metadata_missing_file", "warning", what, _REBUILD, path=missing.first[0])
     if wrong_size.count:
-        yield Finding(
-            "metadata_wrong_size",
-            "error",
-            f"the metadata table has the wrong size of {wrong_size.named()}: readers that use it fail, or miss rows",
-            f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}",
-            path=wrong[0],
-        )
+        what = f"the metadata table has the wrong size of {wrong_size.named()}: readers that use it fail, or miss rows"
+        fix = f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}"
+        yield Finding("metadata_wrong_size", "error", what, fix, path=wrong[0])

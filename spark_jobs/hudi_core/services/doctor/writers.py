@@ -17,7 +17,6 @@ from hudi_core.errors import HudiError
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, duration
-from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner
 
@@ -64,25 +63,17 @@ class LockObservations:
 def writer_options(options: Mapping[str, str], provider: str | None, scheme: str) -> list[WriterOption]:
     """What every writer should set, beside what is known of it now: a table does not record its writers' options."""
     policy, mode = _policy_and_mode(options)
-    requested = [
-        WriterOption(
-            FAILED_WRITES_POLICY.name,
-            "LAZY",
-            policy,
-            "an EAGER writer rolls back what others are writing, our runs included",
-        ),
-        WriterOption(
-            CONCURRENCY_MODE.name,
-            mode if mode in _MODES else _MODES[0],
-            mode,
-            "without it a writer takes no lock and looks for no conflict",
-        ),
-        WriterOption(PROVIDER.name, *_provider(provider, scheme)),
-    ]
+    why_lazy = "an EAGER writer rolls back what others are writing, our runs included"
+    why_mode = "without it a writer takes no lock and looks for no conflict"
     names = {key.name for key in LOCK_KEYS if key.name.startswith("hoodie.")} - {PROVIDER.name}
-    return requested + [
-        WriterOption(name, options[name], options[name], "as this run has it: the same lock for all")
-        for name in sorted(names & options.keys())
+    return [
+        WriterOption(FAILED_WRITES_POLICY.name, "LAZY", policy, why_lazy),
+        WriterOption(CONCURRENCY_MODE.name, mode if mode in _MODES else _MODES[0], mode, why_mode),
+        WriterOption(PROVIDER.name, *_provider(provider, scheme)),
+        *(
+            WriterOption(name, options[name], options[name], "as this run has it: the same lock for all")
+            for name in sorted(names & options.keys())
+        ),
     ]
 
 
@@ -149,27 +140,25 @@ def writers(
         )
     shared = _is_shared(provider)
     if others and not shared:
-        yield Finding(
-            "lock_provider",
-            "warning",
-            f"no lock provider is configured for this run, and another writer may be alive: {'; '.join(others)}",
-            f"set {PROVIDER.name} and its options to what all writers of the table use",
-        )
+        what = f"no lock provider is configured for this run, and another writer may be alive: {'; '.join(others)}"
+        fix = f"set {PROVIDER.name} and its options to what all writers of the table use"
+        yield Finding("lock_provider", "warning", what, fix)
     if mode is not None and mode.upper() not in _MODES and shared:
-        yield Finding(
-            "concurrency_mode",
-            "warning",
-            f"{CONCURRENCY_MODE.name} is {mode}: such a writer takes no lock, whatever its provider",
-            f"set {CONCURRENCY_MODE.name}={_MODES[0]} on every writer",
-        )
+        what = f"{CONCURRENCY_MODE.name} is {mode}: such a writer takes no lock, whatever its provider"
+        fix = f"set {CONCURRENCY_MODE.name}={_MODES[0]} on every writer"
+        yield Finding("concurrency_mode", "warning", what, fix)
 
 
 def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> LockObservations:
     """The lock that `options` name, and its holder; an error of that check is an observation, too."""
     provider = PROVIDER.read(options)
     name = provider or ".hoodie/lock"
+    # Where none is configured our processes share the file; with this value the search for other writers is omitted.
+    is_file = provider in (None, f"{_CLIENT}InProcessLockProvider")
+    named = {**options, PROVIDER.name: f"{_CLIENT}FileSystemBasedLockProvider"} if is_file else options
+    owner, storage = Owner.current("doctor"), context.storage
     try:
-        lock = _lock(context, options, provider)
+        lock = table_lock(storage, context.config, named, owner, storage_options=context.storage_options)
         name = lock.name
         holder = lock.holder()
     except HudiError as error:
@@ -178,15 +167,6 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
         return LockObservations(provider, name)
     age = max(0.0, now - holder.since)
     return LockObservations(provider, name, holder.describe(), age, holder.is_left_behind, lock.how_to_break(holder))
-
-
-def _lock(context: TableContext, options: Mapping[str, str], provider: str | None) -> TableLock:
-    # Where none is configured our processes share the file; with this value the search for other writers is omitted.
-    is_file = provider in (None, f"{_CLIENT}InProcessLockProvider")
-    named = {**options, PROVIDER.name: f"{_CLIENT}FileSystemBasedLockProvider"} if is_file else options
-    return table_lock(
-        context.storage, context.config, named, Owner.current("doctor"), storage_options=context.storage_options
-    )
 
 
 def blocking_lock(lock: LockObservations, stalled_after: float) -> Iterator[Finding]:

@@ -35,6 +35,11 @@ class PendingPlan:
     runs_here: bool = True
     """Whether this release runs its service on this table, where it has one."""
 
+    @property
+    def is_run_here(self) -> bool:
+        """Whether this release has its service, and runs it on this table."""
+        return self.kind in SERVICES and self.runs_here
+
 
 def find_pending(context: TableContext, timeline: Timeline, instant: str) -> PendingPlan:
     """What is pending at `instant`. Raises ConfigError when nothing is, saying what is there instead."""
@@ -131,12 +136,7 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
         return finish_restore(plan.restores_to, instant, table)
     if kind == Action.SAVEPOINT:
         return f"hudictl savepoint create {table} --instant {instant}"
-    if kind in SERVICES and plan.runs_here:
+    if plan.is_run_here:
         return f"hudictl run {kind} {table} --instant {instant}"
-    return not_run_here(kind, instant, table)
-
-
-def not_run_here(kind: str, instant: str, table: str) -> str:
-    """The way out of a plan that this release does not run on the table."""
     runs = f"let Hudi's own {kind.replace('_', ' ')} do so"
     return f"this release does not run it on this table: {runs}, or drop it: hudictl unschedule {table} {instant}"
