@@ -159,12 +159,9 @@ class SparkEngine:
 
 
 class SessionEngine(SparkEngine):
-    """With a session of its own: opened when there is work, probed before anything is written; a context manager that
-    stops the session.
-
-    `start` opens it and raises ConfigError when executors lack what a task needs. Call it as soon as it is known that
-    there is work: an engine that is started by its first `run` finds out only after the instant was claimed. `open` is
-    for work on the driver alone.
+    """With a session of its own, a context manager that stops it. `start` opens it and raises ConfigError when
+    executors lack what a task needs. Call it as soon as it is known that there is work: an engine that is started by
+    its first `run` finds out only after the instant was claimed. `open` is for work on the driver alone.
     """
 
     def __init__(self, open_session: Callable[[], SparkSession], warn: Callable[[str], None]) -> None:
@@ -189,10 +186,7 @@ class SessionEngine(SparkEngine):
             self._is_probed = True
 
     def with_zone(self, request: AnyRequest) -> AnyRequest:
-        """The request with the session's time zone among its options, where it has none.
-
-        Expressions over timestamps depend on it. Opens the session when it is not open.
-        """
+        """The request with the session's time zone, on which expressions over timestamps depend, among its options."""
         if SESSION_ZONE in request.options:
             return request
         zone = self.open().conf.get(SESSION_ZONE)

@@ -26,11 +26,10 @@ from hudi_spark.tasks import (
     RESULT_SCHEMA,
     ProgressFolder,
     TaskFailure,
+    answer,
     attempt_of,
     forget_importers,
     numbers_of,
-    outcome_of,
-    result_row,
 )
 
 if TYPE_CHECKING:
@@ -63,9 +62,7 @@ class UnitRunner:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's one row (the index of its unit) and yields one row of RESULT_SCHEMA."""
         for index in numbers_of(batches):
-            failed, body = outcome_of(partial(self._run_unit, index))
-            ProgressFolder.tick(self.ticks, index)
-            yield result_row(index, failed, body)
+            yield answer(index, self.ticks, index, partial(self._run_unit, index))
 
     def _run_unit(self, index: int) -> Any:
         return self.task(self.units.unit(index), attempt_of(self.run_epoch))
@@ -111,9 +108,7 @@ class ShardConsumer:
         """Takes the partition's rows, sorted by shard and key, and yields one row of RESULT_SCHEMA for each shard."""
         for shard, pieces in itertools.groupby(_pieces(batches), key=lambda piece: piece[0]):
             rows = (piece for _, piece in pieces if piece.num_rows)
-            failed, body = outcome_of(partial(self._run_shard, shard, rows))
-            ProgressFolder.tick(self.ticks, self.first_tick + shard)
-            yield result_row(shard, failed, body)
+            yield answer(shard, self.ticks, self.first_tick + shard, partial(self._run_shard, shard, rows))
 
     def _run_shard(self, shard: int, rows: Iterator[pa.RecordBatch]) -> Any:
         return self.consume(shard, rows, attempt_of(self.run_epoch, shard))

@@ -43,22 +43,16 @@ class ProbeReport:
 
     def warnings(self) -> list[str]:
         """What works, but slower than it could."""
-        found = []
-        if any(setup["fastavro"] == "pure" for setup in self.setups):
-            found.append(
-                "executors have no compiled fastavro and use the pure-Python one of the job zip, which is slower: "
-                f"{REMEDY_WHEEL}"
-            )
-        if any(setup["polars"] is None for setup in self.setups):
-            found.append(
-                f"executors have no polars, so Avro log blocks are decoded by fastavro, which is slower: {REMEDY_WHEEL}"
-            )
-        if any(setup["gzip"] == "pyarrow" for setup in self.setups):
-            found.append(
-                "executors have no isal, so base files of gzip are compressed by pyarrow's zlib, which is slower: "
-                f"{REMEDY_WHEEL}"
-            )
-        return found
+        lacking = {
+            "compiled fastavro and use the pure-Python one of the job zip, which is slower": ("fastavro", "pure"),
+            "polars, so Avro log blocks are decoded by fastavro, which is slower": ("polars", None),
+            "isal, so base files of gzip are compressed by pyarrow's zlib, which is slower": ("gzip", "pyarrow"),
+        }
+        return [
+            f"executors have no {what}: {REMEDY_WHEEL}"
+            for what, (name, value) in lacking.items()
+            if any(setup[name] == value for setup in self.setups)
+        ]
 
 
 def probe_executors(spark: SparkSession) -> ProbeReport:

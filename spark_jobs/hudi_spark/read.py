@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LOOK_AT = 64
+
 
 def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
     """The splits in bins of about `bytes_per_task` bytes, the largest first; only a larger split exceeds it.
@@ -47,9 +49,6 @@ def bins_of(splits: Sequence[Json], bytes_per_task: int) -> list[list[Json]]:
     return bins
 
 
-_LOOK_AT = 64
-
-
 @dataclass(frozen=True, slots=True)
 class ReadBin:
     """What one task reads: the part of a plan that its splits share, and the splits."""
@@ -60,10 +59,9 @@ class ReadBin:
 
 @dataclass(frozen=True, slots=True)
 class SplitReader:
-    """Reads the bins whose numbers it is given.
-
-    Pickled by reference: the executor needs hudi_spark (--py-files, addArtifacts). Holds one batch at a time, and of a
-    slice what hudi_core's reader holds. Not shown in a plan or a log: `bins` has the storage options.
+    """Reads the bins whose numbers it is given. Pickled by reference: the executor needs hudi_spark (--py-files,
+    addArtifacts). Holds one batch at a time, and of a slice what hudi_core's reader holds. Not shown in a plan or a
+    log: `bins` has the storage options.
     """
 
     bins: PackedUnits[ReadBin] = field(repr=False)
@@ -78,14 +76,11 @@ class SplitReader:
         for index in numbers_of(batches):
             unit = self.bins.unit(index)
             try:
-                yield from self._read(unit.common, unit.splits)
+                storage = open_data_storage(unit.common["uri"], unit.common["storage_options"])
+                for split in unit.splits:
+                    yield from read_split(unit.common, split, storage)
             except HudiError as error:
                 # A lazy read has no other way back to the driver than the text of the task's failure, of which Spark
                 # Connect keeps 2 KiB: the error's own traceback stays in the executor's log.
                 log.error("%s", error, exc_info=error)
                 raise TaskFailure(error) from None
-
-    def _read(self, common: Json, splits: Sequence[Json]) -> Iterator[pa.RecordBatch]:
-        storage = open_data_storage(common["uri"], common["storage_options"])
-        for split in splits:
-            yield from read_split(common, split, storage)

@@ -45,17 +45,19 @@ def attempt_of(run_epoch: int, partition_id: int | None = None) -> TaskAttempt:
     return TaskAttempt(partition_id=number, stage_id=run_epoch, attempt_id=context.taskAttemptId())
 
 
-def outcome_of(work: Callable[[], Any]) -> tuple[bool, bytes]:
-    """Whether `work` failed for good, and its result as serializer.to_text or its error as JSON.
-
-    Raises TaskFailure, which fails the Spark task, where trying again helps.
+def answer(number: int, ticks: str | None, tick: int, work: Callable[[], Any]) -> pa.RecordBatch:
+    """One row of RESULT_SCHEMA: the number of a unit or shard, whether `work` failed for good, and its result as
+    serializer.to_text or its error as JSON. Raises TaskFailure, which fails the Spark task, where trying again helps.
     """
     try:
-        return False, to_text(work()).encode()
+        failed, body = False, to_text(work()).encode()
     except Exception as error:
-        if isinstance(error, HudiError) and not is_transient(error):
-            return True, json.dumps(error_to_json(error)).encode()
-        raise TaskFailure(error) from error
+        if not isinstance(error, HudiError) or is_transient(error):
+            raise TaskFailure(error) from error
+        failed, body = True, json.dumps(error_to_json(error)).encode()
+    ProgressFolder.tick(ticks, tick)
+    columns = [pa.array([number], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])
 
 
 def numbers_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
@@ -90,16 +92,9 @@ def forget_importers() -> None:
             sys.path_importer_cache.pop(path, None)
 
 
-def result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:
-    """One row of RESULT_SCHEMA: the unit or shard, whether it failed for good, and its result or its error as text."""
-    columns = [pa.array([index], pa.int64()), pa.array([failed], pa.bool_()), pa.array([body], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, names=["unit", "failed", "body"])
-
-
 class TaskFailure(Exception):
-    """Raised out of a Spark task so that Spark runs it again; its text carries the typed error for the driver.
-
-    An error that is not the engine's own is a defect, or the machine's state (disk full, out of memory).
+    """Raised out of a Spark task so that Spark runs it again; its text carries the typed error for the driver. An error
+    that is not the engine's own is a defect, or the machine's state (disk full, out of memory).
     """
 
     def __init__(self, error: Exception) -> None:

@@ -99,8 +99,8 @@ def answer(context: TableContext, service: str, when: Mapping[str, str], now: da
             compared = _by_archived(context, conditions, timeline, service, unseen, moment)
     if conditions.needs_files and (since or left_partitions(context, last)):
         compared += _by_files(conditions, service, file_sizes(context, timeline, service, moment))
-    held = [text for holds, text in compared if holds]
-    return Answer(bool(held), "; ".join(held or [text for _, text in compared]))
+    true = [text for holds, text in compared if holds]
+    return Answer(bool(true), "; ".join(true or [text for _, text in compared]))
 
 
 def always_planned(context: TableContext, service: str, when: Mapping[str, str]) -> TableContext:

@@ -46,8 +46,7 @@ class TakenOver:
 
 
 def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
-    """Claims the pending instant for `owner`, rolls a compaction's or clustering's attempt back to requested, and
-    releases it.
+    """Claims the pending instant, rolls a compaction's or clustering's attempt back to requested, and releases it.
 
     A completion that the old owner had decided on is carried out first. Without an owner and without files of an
     attempt nothing is written, so that a repeated takeover adds no claim. The claim stays until the instant is
@@ -71,8 +70,11 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     current = context.active.load().find(instant, plan.instant.pending_action)
     state = State.COMPLETED if current is None else current.state
     name = None if before is None else before.owner.describe()
-    now, later = (waiting, UNBLOCKS_NOTHING) if state is State.COMPLETED else (UNBLOCKS_NOTHING, waiting)
-    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
+    if state is State.COMPLETED:
+        now, later, command = waiting, UNBLOCKS_NOTHING, "nothing: the instant is completed"
+    else:
+        now, later, command = UNBLOCKS_NOTHING, waiting, advice(plan)
+    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, command)
 
 
 def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
@@ -96,10 +98,8 @@ def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
     if not is_free(context.storage, instant) or _has_started(context, plan):
         return None
     reason = "there was nothing to free: the instant has no owner, and no attempt at it left anything"
-    state, waiting = plan.instant.state, unblocked_by(context, timeline, plan)
-    return TakenOver(
-        instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason
-    )
+    state, later = plan.instant.state.value, unblocked_by(context, timeline, plan)
+    return TakenOver(instant, plan.kind, state, None, NOTHING, UNBLOCKS_NOTHING, later, advice(plan), reason)
 
 
 def _has_started(context: TableContext, plan: PendingPlan) -> bool:
@@ -109,8 +109,3 @@ def _has_started(context: TableContext, plan: PendingPlan) -> bool:
     instant, partitions = plan.instant, partitions_of(context, plan)
     leftovers = find_leftovers(context, instant.requested_time, instant.pending_action, partitions)
     return instant.state is not State.REQUESTED or bool(leftovers)
-
-
-def _next(plan: PendingPlan, state: State) -> str:
-    """The command that finishes the instant."""
-    return "nothing: the instant is completed" if state is State.COMPLETED else advice(plan)

@@ -96,7 +96,10 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
         return _drop_inflight_clean(context, timeline, instant, owner, unblocks, dry_run)
     if dry_run:
-        return Unscheduled(instant, plan.kind, True, Removed(_attempted(context, plan), (instant,)), unblocks)
+        partitions = partitions_of(context, plan)
+        leftovers = find_leftovers(context, instant, plan.instant.pending_action, partitions) if partitions else None
+        removed = {} if leftovers is None else {info.path: info.size for info in leftovers.files}
+        return Unscheduled(instant, plan.kind, True, Removed(removed, (instant,)), unblocks)
     removed = _drop(context, plan, owner)
     forget_claims(context.storage, instant)
     return Unscheduled(instant, plan.kind, False, Removed(removed, (instant,)), unblocks)
@@ -135,15 +138,6 @@ def _drop_inflight_clean(
     done = "would be completed" if dry_run else "was completed"
     reason = f"clean {instant} has deleted files of its plan: it {done} with these, and deletes no others"
     return Unscheduled(instant, "clean", dry_run, NOTHING, unblocks, reason)
-
-
-def _attempted(context: TableContext, plan: PendingPlan) -> dict[str, int]:
-    """What attempts at the plan left: sizes in bytes by path."""
-    partitions = partitions_of(context, plan)
-    if not partitions:
-        return {}
-    left = find_leftovers(context, plan.instant.requested_time, plan.instant.pending_action, partitions)
-    return {info.path: info.size for info in left.files}
 
 
 def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, int]:

@@ -16,7 +16,6 @@ from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.checks import cleans_since
-from hudi_core.services.rollback.files_to_undo import failed_of
 from hudi_core.timeline.actions.fields import member, text
 from hudi_core.timeline.actions.restore import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
@@ -205,8 +204,7 @@ class RestoreCandidates:
         first = min(item.requested_time for item in overtaken)
         archived = self._archived_cleans(self._context.history(), first)
         for item in overtaken:
-            failed = failed_of(self._context, item)
-            cleans = cleans_since(self._context, self._timeline, failed, going=times, kept=kept, archived=archived)
+            cleans = cleans_since(self._context, self._timeline, item, going=times, kept=kept, archived=archived)
             if cleans:
                 what = f"{item.action} {item.requested_time}, which completed after it, replaced"
                 return f"clean {cleans[-1]} removes what {what}"
@@ -258,12 +256,12 @@ class RestoreCandidates:
         """The delta commits that appended to slices of later instants, in layout 1, with the base instants of these."""
         if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
             return {}
-        found = {}
+        slices = {}
         for item in self._timeline.commits().of_actions(Action.DELTA_COMMIT):
             names = (parse_data_file(stat.name) for stat in self._context.active.read_commit(item).write_stats())
             logs = (name.instant for name in names if isinstance(name, LogFileName))
-            found[item.requested_time] = frozenset(time for time in logs if time > item.requested_time)
-        return found
+            slices[item.requested_time] = frozenset(time for time in logs if time > item.requested_time)
+        return slices
 
 
 def restorable_instants(context: TableContext) -> list[Restorable]:

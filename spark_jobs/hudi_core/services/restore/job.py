@@ -31,8 +31,8 @@ from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.restore.candidates import RestoreCandidates, commit_at
-from hudi_core.services.rollback.execution import Removed, RollbackExecution, encode_plan
-from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
+from hudi_core.services.rollback.execution import Removed, RollbackExecution, request
+from hudi_core.services.rollback.files_to_undo import plan_undo
 from hudi_core.services.rollback.job import fenced
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.restore import (
@@ -134,8 +134,8 @@ class RestoreJob(Job[RestorePlan, None]):
             self.active.to_inflight(self.instant, Action.RESTORE)
             context = self.context.reloaded()
             prepare_metadata(context, plan)
-            left = TableConfig.load(self.storage).metadata_partitions
-            self.dropped_indexes = tuple(sorted(context.config.metadata_partitions - left))
+            kept = TableConfig.load(self.storage).metadata_partitions
+            self.dropped_indexes = tuple(sorted(context.config.metadata_partitions - kept))
 
     def execute(self, plan: RestorePlan, held: Claim) -> Completion[None]:
         """Raises ConflictError while a run of an instant that has to go is alive."""
@@ -201,12 +201,8 @@ class RestoreJob(Job[RestorePlan, None]):
             target = timeline.find(item.time, item.action)
             if target is None:
                 return None
-            failed = failed_of(self.context, target)
-            steps = plan_undo(self.context, failed, timeline, use_markers=False, restoring=True)
-            rollback = self.context.new_instant(timeline)
-            lock.check()
-            self.active.create_requested(rollback, Action.ROLLBACK, encode_plan(self.context, target, steps))
-            return rollback
+            steps = plan_undo(self.context, target, timeline, restoring=True)
+            return request(self.context, lock, timeline, target, steps)
 
     def _clean_up(self) -> None:
         """Removes the rollbacks behind the target, as Hudi does, and what is left of the instants of the plan."""

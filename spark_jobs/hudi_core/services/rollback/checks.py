@@ -28,7 +28,7 @@ from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import is_planned
-from hudi_core.services.rollback.files_to_undo import Failed, failed_of
+from hudi_core.services.rollback.files_to_undo import failed_of
 from hudi_core.timeline.actions.fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import may_be_written, read_clean_plan, read_clustering_plans
@@ -158,7 +158,7 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
 def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
     """Raises where these rules, or the metadata table's own, forbid a rollback of the instant."""
     try:
-        check_may_roll_back(timeline, target, read_inputs(context, timeline, failed_of(context, target)))
+        check_may_roll_back(timeline, target, read_inputs(context, timeline, target))
     except HudiError as error:
         error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
         raise
@@ -189,13 +189,13 @@ def check_not_initialized_since(context: TableContext, target: Instant) -> None:
         )
 
 
-def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackInputs:
-    """The inputs for rolling `failed` back now."""
+def read_inputs(context: TableContext, timeline: Timeline, target: Instant) -> RollbackInputs:
+    """The inputs for rolling `target` back now."""
     return RollbackInputs(
         eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
         clusterings=frozenset(read_clustering_plans(context.active, timeline)),
-        heartbeat=context.storage.exists(f"{HUDI_HEARTBEATS}/{failed.time}"),
-        cleaned=cleans_since(context, timeline, failed) if failed.instant.is_completed else (),
+        heartbeat=context.storage.exists(f"{HUDI_HEARTBEATS}/{target.requested_time}"),
+        cleaned=cleans_since(context, timeline, target) if target.is_completed else (),
     )
 
 
@@ -208,7 +208,7 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
 def cleans_since(
     context: TableContext,
     timeline: Timeline,
-    failed: Failed,
+    target: Instant,
     *,
     going: Collection[str] = (),
     kept: Collection[FileGroupId] = (),
@@ -218,18 +218,19 @@ def cleans_since(
     slice of a file it wrote. A slice of an instant in `going`, which is undone as well, is no loss. Of the file groups
     in `kept` those files are kept that were replaced.
     """
-    if failed.metadata is None:
+    metadata = failed_of(context, target).metadata
+    if metadata is None:
         return ()
     previous = {
         FileGroupId(stat.partition_path, stat.file_id): stat.prev_commit
-        for stat in failed.metadata.write_stats()
+        for stat in metadata.write_stats()
         if stat.prev_commit not in going
     }
-    replaced = frozenset(failed.metadata.replaced_file_groups()).difference(kept)
+    replaced = frozenset(metadata.replaced_file_groups()).difference(kept)
     return tuple(
         clean.requested_time
         for clean in (*archived, *timeline.of_actions(Action.CLEAN))
-        if clean.requested_time > failed.time
+        if clean.requested_time > target.requested_time
         and any(group in replaced or previous.get(group) == instant for group, instant in _deleted_by(context, clean))
     )
 

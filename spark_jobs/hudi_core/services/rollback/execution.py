@@ -11,13 +11,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, FormatError, StorageExistsError
-from hudi_core.filegroup.write.rollback_files import (
-    FileRollback,
-    FileUndo,
-    Undone,
-    is_named_after_another,
-    undo_of,
-)
+from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, is_named_after_another, undo_of
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
@@ -35,12 +29,13 @@ from hudi_core.timeline.actions.rollback import (
 from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 
+Steps = Iterable[FileUndo]
 Guard = Callable[[Timeline, Instant], None]
-"""Raises when the instant, completed on the timeline that was read under the lock, may not be rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +69,8 @@ class RollbackExecution:
         # Before anything is claimed or written: a request that can't be followed refuses the plan as a whole.
         failed, by_name = self.plan.instant, context.config.features.rollback_deletes_logs
         is_renamed = partial(is_named_after_another, self._storage, failed) if by_name else None
-        self._steps = [
-            undo_of(request, failed, source=self._source, is_renamed=is_renamed) for request in self.plan.requests
-        ]
+        requests = self.plan.requests
+        self.steps = [undo_of(request, failed, source=self._source, is_renamed=is_renamed) for request in requests]
         self._started = time.monotonic()
         self.removed: Mapping[str, int] = {}
         """The files that this run deleted, by path, with their sizes in bytes."""
@@ -89,7 +83,7 @@ class RollbackExecution:
         """Raises FormatError, naming the plan's file, for a log file to delete that holds rows of another completed
         instant (used_log_file). `undone` are the instants that a restore takes back as well.
         """
-        used = used_log_file(self._context, timeline, self.plan.instant, self._steps, undone)
+        used = used_log_file(self._context, timeline, self.plan.instant, self.steps, undone)
         if used is not None:
             raise FormatError(
                 f"the rollback's plan deletes {used}, which holds rows of a completed instant",
@@ -99,6 +93,7 @@ class RollbackExecution:
 
     def begin(self, guard: Guard, *, restores: bool = False, keeps_plan: bool = False) -> None:
         """Makes the rollback inflight and the completed instant pending: nothing reads or builds on it from here on.
+        `guard` raises where the completed instant may not be rolled back.
 
         A rollback that is only requested was planned for a pending write, unless a restore planned it (`restores`) or
         its plan says that the write was completed (is_of_completed). When a pending one has completed since, its writer
@@ -154,23 +149,17 @@ class RollbackExecution:
 
     def _drop_plan(self, target: Instant) -> NoReturn:
         self._active.remove(self.rollback, Action.ROLLBACK, State.REQUESTED)
+        command = f"hudictl rollback TABLE --instant {target.requested_time}"
         raise ConflictError(
             f"{target.action} {target.requested_time} completed after its rollback {self.rollback} was planned; the "
             "plan was dropped",
             path=self._active.path_of(target),
-            remedy=(
-                "its rows stay; to remove them all the same: `hudictl rollback TABLE --instant "
-                f"{target.requested_time}`"
-            ),
+            remedy=f"its rows stay; to remove them all the same: `{command}`",
         )
 
-    def planned(self) -> Mapping[str, int]:
-        """As sizes_of."""
-        return sizes_of(self._context, self._steps)
-
-    def undo_files(self, extra: Sequence[FileUndo] = ()) -> list[Undone]:
+    def undo_files(self, extra: Steps = ()) -> list[Undone]:
         """Undoes what the plan names and `extra`."""
-        steps = [*self._steps, *extra]
+        steps = [*self.steps, *extra]
         self.removed, plan = sizes_of(self._context, steps), self.plan
         log.info("rollback %s of %s %s: %d files", self.rollback, plan.action, plan.instant, len(self.removed))
         return FileRollback(self._storage, plan.instant, self.rollback).run(steps)
@@ -212,16 +201,18 @@ def changes_of(undone: Sequence[Undone]) -> FileChanges:
     )
 
 
-def encode_plan(context: TableContext, instant: Instant, steps: Iterable[FileUndo]) -> bytes:
+def request(context: TableContext, lock: TableLock, timeline: Timeline, target: Instant, steps: Steps) -> str:
+    """Requests a rollback of `target`, under the table lock, and returns its requested time."""
+    rollback = context.new_instant(timeline)
+    lock.check()
+    context.active.create_requested(rollback, Action.ROLLBACK, encode_plan(context, target, steps))
+    return rollback
+
+
+def encode_plan(context: TableContext, target: Instant, steps: Steps) -> bytes:
     """The content of `<R>.rollback.requested` for these steps."""
-    requests = [
-        RollbackRequest(
-            step.partition,
-            step.file_id,
-            step.base_instant,
-            tuple(plan_address(context.storage, join(step.partition, name)) for name in step.delete),
-            step.log_blocks,
-        )
-        for step in steps
-    ]
-    return encode_rollback_plan(instant.requested_time, instant.action, requests, completed=instant.is_completed)
+    requests = []
+    for step in steps:
+        delete = tuple(plan_address(context.storage, join(step.partition, name)) for name in step.delete)
+        requests.append(RollbackRequest(step.partition, step.file_id, step.base_instant, delete, step.log_blocks))
+    return encode_rollback_plan(target.requested_time, target.action, requests, completed=target.is_completed)

@@ -18,7 +18,7 @@ from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import BaseFileName
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.execution import encode_plan
+from hudi_core.services.rollback.execution import request
 from hudi_core.services.rollback.files_to_undo import deletion_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.storage.base import FileInfo
@@ -78,24 +78,26 @@ def roll_back_attempt(
     """
     if claim.epoch == 1 and _is_untouched(context, instant, action):
         return None, {}
-    left = find_leftovers(context, instant, action, partitions)
-    removed = {info.path: info.size for info in left.files}
-    if not left:
+    leftovers = find_leftovers(context, instant, action, partitions)
+    removed = {info.path: info.size for info in leftovers.files}
+    if not leftovers:
         _clean_up_behind(context, instant, claim)
         delete_markers(context.storage, instant)
         return None, removed
-    steps = list(map(deletion_of, left.files))
+    steps = list(map(deletion_of, leftovers.files))
     if action == Action.LOG_COMPACTION and not context.config.features.rollback_deletes_logs:
         # A rollback of version 6 deletes no log file. That of an attempt is the attempt's alone, and no reader sees it.
-        for info in left.files:
+        for info in leftovers.files:
             claim.check()
             context.storage.delete(info.path)
         steps = []
-        if not left.in_metadata_table and left.pending_rollback is None:
+        if not leftovers.in_metadata_table and leftovers.pending_rollback is None:
             delete_markers(context.storage, instant)
             return None, removed
-    rollback = left.pending_rollback or _request(context, instant, action, steps, claim)
-    log.info("rolling back an earlier attempt at %s %s as %s: %d files", action, instant, rollback, len(left.files))
+    rollback = leftovers.pending_rollback or _request(context, instant, action, steps, claim)
+    log.info(
+        "rolling back an earlier attempt at %s %s as %s: %d files", action, instant, rollback, len(leftovers.files)
+    )
     run_rollback(context, rollback, claim.owner, fenced_by=claim, extra=steps)
     delete_markers(context.storage, instant)
     context.active.remove(instant, action, State.INFLIGHT)
@@ -140,7 +142,4 @@ def _request(context: TableContext, instant: str, action: str, steps: list[FileU
                 path=context.active.path(instant, action, State.INFLIGHT),
                 remedy="look at the timeline, and run it again",
             )
-        rollback = context.new_instant(timeline)
-        lock.check()
-        context.active.create_requested(rollback, Action.ROLLBACK, encode_plan(context, failed, steps))
-        return rollback
+        return request(context, lock, timeline, failed, steps)

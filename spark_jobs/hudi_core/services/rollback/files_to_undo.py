@@ -52,7 +52,6 @@ class Failed:
 
     @property
     def time(self) -> str:
-        """Its requested time."""
         return self.instant.requested_time
 
     @property
@@ -81,23 +80,21 @@ def failed_of(context: TableContext, instant: Instant) -> Failed:
         return Failed(instant)
 
 
-def plan_undo(
-    context: TableContext, failed: Failed, timeline: Timeline, *, use_markers: bool, restoring: bool = False
-) -> list[FileUndo]:
-    """The steps that undo the files of `failed`, sorted; none for an instant that was only requested.
+def plan_undo(context: TableContext, target: Instant, timeline: Timeline, *, restoring: bool = False) -> list[FileUndo]:
+    """The steps that undo the files of `target`, sorted; none for an instant that was only requested.
 
     A compaction that was completed, or that a restore removes (`restoring`), is deleted with its whole slice. In table
     version 6 the log files on top of it carry its instant from the time on that it was requested. Their writes are
     rolled back by then; without the compaction they would become the newest slice of their file group after archival
     (HoodieTimeline.containsOrBeforeTimelineStarts), as happens in Hudi.
     """
+    failed = failed_of(context, target)
     slice_goes = restoring and failed.is_compaction and not context.config.features.rollback_deletes_logs
-    if failed.instant.state is State.REQUESTED and not slice_goes:
+    if target.state is State.REQUESTED and not slice_goes:
         return []
-    if use_markers and not failed.instant.is_completed and not restoring:
-        markers = list_markers(context.storage, failed.time)
-        if markers:
-            return sorted(_by_markers(context, failed, markers), key=_order)
+    by_markers = ROLLBACK_USING_MARKERS.read(context.options) and not target.is_completed and not restoring
+    if by_markers and (markers := list_markers(context.storage, failed.time)):
+        return sorted(_by_markers(context, failed, markers), key=_order)
     return sorted(_by_listing(context, failed, timeline, restoring), key=_order)
 
 
@@ -105,8 +102,7 @@ def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) ->
     """What a rollback of `target` has to undo. Raises TimelineError where log files would go that hold rows of another
     completed instant (used_log_file).
     """
-    use_markers = ROLLBACK_USING_MARKERS.read(context.options)
-    steps = plan_undo(context, failed_of(context, target), timeline, use_markers=use_markers)
+    steps = plan_undo(context, target, timeline)
     used = used_log_file(context, timeline, target.requested_time, steps)
     if used is not None:
         raise TimelineError(
@@ -281,4 +277,4 @@ def used_log_file(
         return has_counting_block(context.storage, file, is_other)
 
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="planned") as pool:
-        return next((file.path for file, found in zip(there, pool.map(is_used, there), strict=True) if found), None)
+        return next((file.path for file, used in zip(there, pool.map(is_used, there), strict=True) if used), None)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
-from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import REMOVED, InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
 from hudi_core.services.rollback.checks import guard
-from hudi_core.services.rollback.execution import Removed, RollbackExecution, changes_of, is_planned, keeps_plan
+from hudi_core.services.rollback.execution import Removed, RollbackExecution, Steps, changes_of, is_planned, keeps_plan
 from hudi_core.services.rollback.failed_writes import finish_restore, restore_target
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
@@ -42,7 +41,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
     action = Action.ROLLBACK
     revisits = True
 
-    def __init__(self, run: Run, *, fenced_by: Claim | None = None, extra: Sequence[FileUndo] = ()) -> None:
+    def __init__(self, run: Run, *, fenced_by: Claim | None = None, extra: Steps = ()) -> None:
         """`fenced_by` is the caller's claim on the instant that goes, whose markers and inflight file are then the
         caller's to remove; without one the instant is claimed here (fenced). `extra` are files of the instant that the
         plan does not name.
@@ -62,12 +61,10 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
 
     @property
     def failed(self) -> str:
-        """The instant that it rolls back."""
         return self._execution.plan.instant
 
     @property
     def removed(self) -> Removed:
-        """What this run removed."""
         return Removed(self._execution.removed, () if self._stays else (self.failed,))
 
     def plan(self, timeline: Timeline) -> RollbackExecution | None:
@@ -116,7 +113,6 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         self._target_claim = claim.held
 
     def begin(self, plan: RollbackExecution | None, held: Claim) -> None:
-        """Raises TimelineError when a completed instant may not go any more."""
         if plan is not None:
             plan.begin(partial(guard, self.context), keeps_plan=self._is_fenced)
 
@@ -129,32 +125,25 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
                 lock.check()
                 self.active.drop(self.instant, Action.ROLLBACK)
             return None
-        self._check_target()
+        if self._target_claim is not None:
+            self._target_claim.check()
         undone = plan.undo_files(self._extra)
         metadata = plan.metadata(undone)
         publish = partial(self._publish, held.epoch, changes_of(undone))
         return Completion(encode_rollback_metadata(metadata), metadata, publish)
 
-    def _check_target(self) -> None:
-        if self._target_claim is not None:
-            self._target_claim.check()
-
     def _publish(self, epoch: int, changes: FileChanges, _: CheckOwner) -> None:
         """The metadata table first; then the instant leaves the timeline, while the rollback still says why."""
-        self._check_target()
+        if self._target_claim is not None:
+            self._target_claim.check()
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.roll_back(self.failed, self.instant, changes)
         target = self._execution.target(self.active.load())
         self._stays = target is not None and (self._is_fenced or keeps_plan(self.context, target))
         if target is not None and target.is_completed:
-            log.error(
-                "%s %s was completed while rollback %s was taking its files away: its writer was alive, and its "
-                "rows have to be written again",
-                target.action,
-                self.failed,
-                self.instant,
-            )
+            seen = f"{target.action} {self.failed} was completed while rollback {self.instant} was taking its files"
+            log.error("%s away: its writer was alive, and its rows have to be written again", seen)
         if target is not None and not self._stays:
             self.active.undo(self.failed, target.pending_action)
 
@@ -241,12 +230,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
 
 
 def run_rollback(
-    context: TableContext,
-    rollback: str,
-    owner: Owner,
-    *,
-    fenced_by: Claim | None = None,
-    extra: Sequence[FileUndo] = (),
+    context: TableContext, rollback: str, owner: Owner, *, fenced_by: Claim | None = None, extra: Steps = ()
 ) -> RollbackJob:
     """Runs the rollback at `rollback`. Raises ConflictError while another process runs it, TimelineError as `guard`."""
     job = RollbackJob(Run(context, rollback, owner), fenced_by=fenced_by, extra=extra)

@@ -16,6 +16,7 @@ from hudi_core.services.rollback.execution import (
     encode_plan,
     is_planned,
     keeps_plan,
+    request,
 )
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_own_writes, dead_rollbacks, failed_writes, nothing_failed
@@ -160,7 +161,7 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
         execution = RollbackExecution(context, rollback, owner)
         target = execution.target(timeline)
         goes = () if target is not None and keeps_plan(context, target) else (execution.plan.instant,)
-        return RollbackResult(None, execution.plan.instant, Removed(execution.planned(), goes))
+        return RollbackResult(None, execution.plan.instant, Removed(sizes_of(context, execution.steps), goes))
     refuse_live_writer(context, rollback)
     job = run_rollback(context, rollback, owner)
     if job.is_dropped:
@@ -227,15 +228,11 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
         current = timeline.find(target.requested_time, target.action)
         if current != target:
             now = "gone" if current is None else current.state.value
-            raise ConflictError(
-                f"{target.action} {target.requested_time} is {now} since it was looked at",
-                remedy="look at the timeline again",
-            )
+            what = f"{target.action} {target.requested_time} is {now} since it was looked at"
+            raise ConflictError(what, remedy="look at the timeline again")
         check_rollback(context, timeline, target)
         steps = plan_rollback(context, timeline, target)
-        rollback = context.new_instant(timeline)
-        lock.check()
-        context.active.create_requested(rollback, Action.ROLLBACK, encode_plan(context, target, steps))
+        rollback = request(context, lock, timeline, target, steps)
         if target.is_completed:
             context.active.to_inflight(rollback, Action.ROLLBACK)
         return rollback
@@ -254,10 +251,8 @@ def _completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
 
 def _decided(target: Instant) -> str:
     """Why a dry run rolls `target` back no more."""
-    return (
-        f"an earlier run had decided to complete {target.action} {target.requested_time}: a run completes it, and its "
-        "rows stay"
-    )
+    decided = f"an earlier run had decided to complete {target.action} {target.requested_time}"
+    return f"{decided}: a run completes it, and its rows stay"
 
 
 class RollbackService(InstantService):

@@ -8,7 +8,6 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.services.rollback.checks import read_inputs, refuse_live_writer
-from hudi_core.services.rollback.files_to_undo import failed_of
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, open_context, pending_write
 from tests.support.crash_leftovers import HOUR, LATE, aged, left_file
@@ -29,18 +28,18 @@ def test_a_pending_write(golden: Golden, version: str) -> None:
         (failed,) = timeline.pending()
         beat = table / ".hoodie" / ".heartbeat" / failed.requested_time
         beat.unlink(missing_ok=True)
-        inputs = read_inputs(context, timeline, failed_of(context, failed))
+        inputs = read_inputs(context, timeline, failed)
         assert (inputs.eager, inputs.heartbeat, inputs.cleaned) == (policy == "EAGER", False, ())
         beat.parent.mkdir(exist_ok=True)
         beat.touch()
-        assert read_inputs(context, timeline, failed_of(context, failed)).heartbeat
+        assert read_inputs(context, timeline, failed).heartbeat
 
 
 def test_a_clustering_of_layout_1_is_known_by_its_plan(golden: Golden) -> None:
     context = open_context(golden("6", "clustering_requested_cow").table)
     timeline = context.active.load()
     (plan,) = timeline.pending()
-    assert read_inputs(context, timeline, failed_of(context, plan)).clusterings == {plan.requested_time}
+    assert read_inputs(context, timeline, plan).clusterings == {plan.requested_time}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -48,9 +47,7 @@ def test_the_cleans_that_removed_what_a_commit_replaced(golden: Golden, version:
     context = open_context(golden(version, "cleaned_commits_cow").table)
     timeline = context.active.load()
     commits, cleans = timeline.commits(), timeline.of_actions("clean")
-    cleaned = {
-        item.requested_time: read_inputs(context, timeline, failed_of(context, item)).cleaned for item in commits
-    }
+    cleaned = {item.requested_time: read_inputs(context, timeline, item).cleaned for item in commits}
     assert any(cleaned.values())
     assert all(set(times) <= cleans.after(commit).requested_times for commit, times in cleaned.items())
     newest = commits.instants[-1].requested_time
