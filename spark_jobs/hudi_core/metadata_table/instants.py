@@ -46,7 +46,6 @@ class OperationSuffix(str, Enum):
 
 
 def data_instant(instant: str) -> str:
-    """An instant without its suffix."""
     return instant[:DIGITS]
 
 

@@ -54,7 +54,6 @@ def bloom_filter_key(partition: str, name: str) -> str:
 
 
 def secondary_keys(prefixes: pa.Array, record_keys: pa.Array) -> pa.Array:
-    """The keys of a secondary index: of values (`prefixes` from secondary_prefixes), each with a record key."""
     return pc.binary_join_element_wise(prefixes, _escaped_texts(record_keys), "")
 
 

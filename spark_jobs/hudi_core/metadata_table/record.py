@@ -148,7 +148,6 @@ def stored_schema(version: TableVersion) -> str:
 
 @lru_cache(maxsize=4)
 def commit_schema(version: TableVersion) -> str:
-    """The schema that commits carry: without the `_hoodie_*` columns."""
     schema = json.loads(stored_schema(version))
     fields = [field for field in schema["fields"] if field["name"] not in META_FIELDS]
     return json.dumps({**schema, "fields": fields}, separators=(",", ":"), ensure_ascii=False)
@@ -195,7 +194,6 @@ class RecordEncoder:
         return sorted(items.items())
 
     def value(self, datum: Mapping[str, Any]) -> bytes:
-        """Of a datum as MetadataCodec gives it; its `_hoodie_*` fields become null."""
         return self._encode({name: item for name, item in datum.items() if name not in META_FIELDS})
 
     def _encode(self, datum: Mapping[str, Any]) -> bytes:

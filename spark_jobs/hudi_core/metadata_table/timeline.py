@@ -47,12 +47,10 @@ class MetadataTimeline:
 
     @property
     def history_folder(self) -> str:
-        """Below the data table's base path; errors as active."""
         return f"{ROOT}/{self.config.history_folder}"
 
     @cached_property
     def config(self) -> TableConfig:
-        """The metadata table's own properties; errors as active."""
         try:
             return TableConfig.load(self._storage, base=ROOT)
         except ConfigError as error:
@@ -79,7 +77,6 @@ class MetadataTimeline:
     def latest_slices(
         self, timeline: Timeline, partition: str, pending: Mapping[FileGroupId, str] | None = None
     ) -> list[LatestSlice]:
-        """As read.file_group.latest_slices."""
         return latest_slices(self._storage, timeline, partition, layout=self.features.layout, pending=pending)
 
     def all_slices(self, timeline: Timeline) -> list[LatestSlice]:

@@ -35,7 +35,6 @@ class WallTimes(NamedTuple):
 
     @staticmethod
     def of(seconds: pa.Array) -> WallTimes:
-        """Seconds as int64, null as 0."""
         numbers = numbers_of(seconds)
         return WallTimes(numbers, (numbers // DAY_SECONDS).astype("datetime64[D]"))
 

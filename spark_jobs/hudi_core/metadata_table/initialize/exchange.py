@@ -176,7 +176,6 @@ def write_base_shard(
 
 
 def _parts(partition_type: PartitionType, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRef]]:
-    """The files of each unit."""
     if not partition_type.needs.remaining:
         yield from _chunks(files, _UNIT_FILES)
         return
@@ -206,8 +205,6 @@ class StatisticsUnit:
 
 @dataclass(frozen=True, slots=True)
 class ReadStatistics:
-    """The statistics of a unit's files, in their order."""
-
     statistics: tuple[FileStatistics, ...]
 
 
@@ -224,6 +221,5 @@ def read_statistics(
 
 
 def read_statistics_task(unit: StatisticsUnit, attempt: TaskAttempt) -> ReadStatistics:
-    """engine.protocol.UnitTask."""
     storage = open_data_storage(unit.uri, unit.storage_options)
     return ReadStatistics(tuple(read_file_statistics(storage, item, unit.requirements) for item in unit.files))

@@ -55,8 +55,6 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Initialization:
-    """A partition to initialize, with the index's definition where it has one."""
-
     name: str
     file_ids: Sequence[str]
     fill: Fill
@@ -68,7 +66,6 @@ class Initialization:
         return NewPartition(self.name, instant, file_ids, token, block_schema(schema), entries)
 
     def write(self, target: NewPartition) -> list[NewBaseFile]:
-        """Writes the base files; errors as fill and check_written."""
         written = list(self.fill(target))
         check_written(target, written)
         return written
@@ -248,7 +245,6 @@ def _pending(data: Timeline) -> Timeline:
 
 
 def _way_on(active: ActiveTimeline, item: Instant) -> str:
-    """The command that ends a pending action."""
     time, action = item.requested_time, item.pending_action
     service = "clustering" if is_clustering(active, item) else service_of_action(action)
     if service is not None:

@@ -78,7 +78,6 @@ class NewPartition:
 
     @property
     def folder(self) -> str:
-        """Below the data table's base path."""
         return f"{ROOT}/{self.name}"
 
     def begin(self, storage: Storage, time: str | None = None) -> None:
@@ -144,8 +143,6 @@ class NewPartition:
 
 @dataclass(frozen=True, slots=True)
 class WrittenShard:
-    """The base file that a task of an exchange wrote, None without cells."""
-
     file: NewBaseFile | None = None
 
 
@@ -165,7 +162,6 @@ Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
 
 
 InitializedGroups = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
-"""By metadata partition, where it was written and its base files."""
 
 
 def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> None:
@@ -176,7 +172,6 @@ def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> N
 def complete_initialization(
     metadata_timeline: MetadataTimeline, instant: str, initialized: InitializedGroups, schema: str
 ) -> None:
-    """`schema` is that of the records, without meta fields."""
     features = metadata_timeline.features
     stats = {
         name: tuple(_base_stat(target, item, features) for item in written)

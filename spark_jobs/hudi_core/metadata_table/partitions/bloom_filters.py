@@ -58,7 +58,6 @@ def filter_record(instant: str, file: DataFileRef, found: FilterText) -> Record:
 
 
 def deleted_filters(instant: str, changes: FileChanges) -> Iterator[Record]:
-    """Of deleted base files, MAX_DELETIONS at most."""
     body = {"type": "", "timestamp": instant, "bloomFilter": b"", "isDeleted": True}
     datum = {"type": int(RecordType.BLOOM_FILTER), "BloomFilterMetadata": body}
     bases = (

@@ -65,13 +65,11 @@ class ExpressionIndexPartition(WholePartitionRanges):
         return Needs(expression=self._expression, remaining=self._holds_ranges)
 
     def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
-        """Of every written file; of ranges, also those of the partitions."""
         yield from super().of_commit(update)
         if self._holds_ranges:
             yield from self.of_written(update)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Of every file in the latest slices; memory as by_partition."""
         for name, found in by_partition(files):
             yield from self.of_files(instant, found, self._expression)
             if self._holds_ranges:

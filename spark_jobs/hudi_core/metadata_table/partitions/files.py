@@ -55,7 +55,6 @@ class FilesPartition(PartitionType):
         return _items(rollback_records(changes.written, logs))
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """The listing; `files` include change-data logs."""
         sizes: dict[str, dict[str, int]] = {}
         for statistics in files:
             sizes.setdefault(statistics.file.partition, {})[statistics.file.name] = statistics.file.size
@@ -63,7 +62,6 @@ class FilesPartition(PartitionType):
 
 
 def initial_listing(files: Mapping[str, Mapping[str, int]]) -> Iterator[Record]:
-    """Of each partition's files, names to sizes in bytes."""
     return _items(listing_records(files))
 
 

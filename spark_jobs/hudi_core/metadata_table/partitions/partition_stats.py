@@ -80,7 +80,6 @@ class WholePartitionRanges(PartitionType):
             yield from self.records(name, changed, widens=True)
 
     def records(self, name: str, ranges: Mapping[str, ColumnRange], *, widens: bool = False) -> Iterator[Record]:
-        """They replace the older ones, or widen them."""
         for column, found in ranges.items():
             record = partition_record(name, found, of_expression=self.of_expression, widens=widens)
             if record is None:
@@ -132,7 +131,6 @@ class PartitionStatsPartition(WholePartitionRanges):
                 yield from self._emptied(name, update)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Of all partitions; memory as by_partition."""
         for name, found in by_partition(files):
             yield from self.records(name, self.ranges(name, found))
 
@@ -154,7 +152,6 @@ class PartitionStatsPartition(WholePartitionRanges):
                 yield partition_deletion(name, column, self._version)
 
     def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
-        """Of the types that columns have now."""
         over_files = merge_statistics(files)
         if not over_files.bounds_rows:
             return {}

@@ -67,7 +67,6 @@ class PartitionType:
         return ()
 
     def of_clean(self, instant: str, changes: FileChanges) -> Iterable[Record]:
-        """The records of a clean; `changes.deleted` are the files of its plan."""
         return ()
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterable[Record]:
@@ -79,7 +78,6 @@ class PartitionType:
         return ()
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterable[Record]:
-        """The records with which the partition is initialized, of the files that `needs` says; by default of each."""
         return self.of_files(instant, files, self.needs.expression)
 
     def definition(self) -> IndexDefinition | None:

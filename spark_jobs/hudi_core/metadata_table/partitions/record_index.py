@@ -86,7 +86,6 @@ class RecordIndexPartition(RowLevelPartition):
         return definition is not None and definition.is_partitioned
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
-        """Of a partitioned index those of each data partition."""
         if not self.is_partitioned:
             return super().group_counts(records)
         return {name: partitioned_group_count(self.table.settings, count) for name, count in records.items()}
@@ -147,7 +146,6 @@ class RecordIndexRows:
         return shard_rows(keys, keys, self.groups.of(partition), GONE)
 
     def conflict(self, key: bytes) -> HudiError:
-        """Where a key comes with two places."""
         return UnsupportedError(
             f"the record key {key.decode('utf-8', 'replace')!r} is in two file groups, and a record index holds one "
             "place for a key",

@@ -35,7 +35,6 @@ _PREFIX_END: Final = "_"
 
 
 def registered(name: str) -> type[PartitionType] | None:
-    """None for an unknown partition."""
     for item in PARTITION_TYPES:
         if name == item.name:
             return None if name.endswith(_PREFIX_END) else item
@@ -84,7 +83,6 @@ def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
 
 
 def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, PartitionType]:
-    """By name, sorted; errors as partition_type_of."""
     return {name: partition_type_of(name, table) for name in sorted(names)}
 
 

@@ -118,7 +118,6 @@ def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | Non
 
 
 def is_gone(batch: pa.RecordBatch) -> pa.Array:
-    """Which rows (key, value) are deletions."""
     return pc.equal(batch.column(1), _GONE)
 
 
@@ -146,8 +145,6 @@ def _joined(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """A log file's bytes, and how many records and deletions it holds."""
-
     data: bytes
     records: int
     deletions: int
@@ -197,7 +194,6 @@ class _Filling:
 
     @property
     def size(self) -> int:
-        """More than 0 as soon as it holds something."""
         return self._writer.size + self._writer.count + self._deleted_bytes
 
     def add(self, batch: pa.RecordBatch) -> None:

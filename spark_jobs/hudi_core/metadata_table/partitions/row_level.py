@@ -188,13 +188,9 @@ class IndexRows(Protocol):
         """The index's file groups: the shards of its exchange, in the order of their ids."""
         ...
 
-    def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
-        """The exchange's rows of one file group's change."""
-        ...
+    def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]: ...
 
-    def conflict(self, key: bytes) -> HudiError:
-        """The error where a key comes with two different records."""
-        ...
+    def conflict(self, key: bytes) -> HudiError: ...
 
 
 class RowLevelPartition(PartitionType):
@@ -222,7 +218,6 @@ class RowLevelPartition(PartitionType):
         return {None: global_group_count(self.table.settings, sum(records.values()))}
 
     def row_file_ids(self, counts: Counts) -> list[str]:
-        """In the order of an exchange's shards."""
         return self.file_ids(counts[None])
 
 

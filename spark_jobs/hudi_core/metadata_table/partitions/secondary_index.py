@@ -102,7 +102,6 @@ class SecondaryIndexRows:
             yield self.of_pairs(pairs, is_added=is_added)
 
     def of_pairs(self, pairs: pa.RecordBatch, *, is_added: bool) -> pa.RecordBatch:
-        """The exchange's rows of pairs as `pairs` makes them."""
         keys = pairs.column(0)
         hashed = pairs.column(1) if self.by_value else keys
         return shard_rows(keys, hashed, (0, self.groups), self._current if is_added else GONE)

@@ -77,15 +77,19 @@ class Completeness:
         rows may have stayed. None where the active timeline does not reach back to when the index was last known to be
         whole.
         """
-        if index == RECORD_INDEX:
-            return self._record_index_groups()
-        if self.uncommitted:
+        of_keys = index == RECORD_INDEX
+        if self.uncommitted or (of_keys and not self.has_true_locations):
             return None
+        if of_keys and not self._snapshot.config.is_merge_on_read:
+            return frozenset()
         since = self._whole_until(index)
-        if since is None or not reaches_back(self._data, since):
+        is_archived = not of_keys or not load_history(self._snapshot.storage, self._snapshot.config).is_empty()
+        if is_archived and (since is None or not reaches_back(self._data, since)):
             return None
         try:
-            return self._without_record(index, since)
+            if of_keys:
+                return self._written_again(since or "", is_archived=is_archived)
+            return self._without_record(index, since or "")
         except StorageNotFoundError:
             return None  # a commit was archived meanwhile
 
@@ -97,7 +101,8 @@ class Completeness:
                 continue
             metadata = self._active.read_commit(item)
             if metadata.operation_type == Operation.CLUSTER:
-                found |= _made_of(metadata, found)
+                if not found.isdisjoint(metadata.replaced_file_groups()):
+                    found.update(FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats())
             elif moves_rows(metadata.operation_type):
                 # Updates that leave the indexed column alone have no record in the index either.
                 found.update(
@@ -127,20 +132,6 @@ class Completeness:
             return False
         # Unlike commits, restores stay on the active timeline.
         return not len(self._data.of_actions(Action.RESTORE).after(self._whole_until(RECORD_INDEX) or ""))
-
-    def _record_index_groups(self) -> frozenset[FileGroupId] | None:
-        if not self.has_true_locations:
-            return None
-        since = self._whole_until(RECORD_INDEX)
-        if not self._snapshot.config.is_merge_on_read:
-            return frozenset()
-        is_archived = not load_history(self._snapshot.storage, self._snapshot.config).is_empty()
-        if is_archived and (since is None or not reaches_back(self._data, since)):
-            return None
-        try:
-            return self._written_again(since or "", is_archived=is_archived)
-        except StorageNotFoundError:
-            return None  # a commit was archived meanwhile
 
     def _written_again(self, since: str, *, is_archived: bool) -> frozenset[FileGroupId]:
         """The file groups with a log file of updates, of after `since`, behind deletions; where ordering values decide
@@ -176,18 +167,18 @@ class Completeness:
     def _whole_until(self, index: str) -> str | None:
         """The last commit up to which the index is known to be whole: by our mark, or by its build."""
         snapshot = self._snapshot
-        found = [marked_until(snapshot.config, index, snapshot.files(index))]
-        built = snapshot.built_at(index)
-        found += [completed_up_to(self._data, built)] if built is not None else self._indexed(index)
-        return max((instant for instant in found if instant is not None), default=None)
+        built = snapshot.built_at(index) or self._indexed_at(index)
+        times = [marked_until(snapshot.config, index, snapshot.files(index))]
+        times += [] if built is None else [completed_up_to(self._data, built)]
+        return max((instant for instant in times if instant is not None), default=None)
 
-    def _indexed(self, index: str) -> list[str | None]:
-        """By the newest indexing action that built the index; an indexer adds what completes while it builds."""
-        for item in reversed(list(self._data.completed().of_actions(Action.INDEXING))):
+    def _indexed_at(self, index: str) -> str | None:
+        """When the newest indexing action that built the index began; it adds what completes meanwhile."""
+        for item in reversed(self._data.completed().of_actions(Action.INDEXING).instants):
             plan = decode_index_plan(self._active.read_details(item), path=self._active.path_of(item))
             if any(partition.name == index for partition in plan):
-                return [completed_up_to(self._data, item.requested_time)]
-        return []
+                return item.requested_time
+        return None
 
 
 def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool) -> list[Instant]:
@@ -232,18 +223,6 @@ def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
     versions[PARTITION_STATS] = min(of_statistics, default=0)
     old = (name for name, version in versions.items() if version < _TYPED)
     return config.metadata_partitions.intersection(old)
-
-
-def _made_of(metadata: CommitMetadata, groups: set[FileGroupId]) -> set[FileGroupId]:
-    """The file groups that a clustering wrote, if it replaced one of `groups`."""
-    replaced = {
-        FileGroupId(partition, file_id)
-        for partition, ids in (metadata.replaced_file_ids or {}).items()
-        for file_id in ids
-    }
-    if replaced.isdisjoint(groups):
-        return set()
-    return {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats()}
 
 
 def has_overtaken_ranges(snapshot: MetadataTableSnapshot, since: str) -> bool:

@@ -47,7 +47,6 @@ class MergedSlice:
 
     @property
     def base_instant(self) -> str:
-        """Empty without a base file."""
         return "" if self.base_file is None else parse_base_file(self.base_file.name).instant
 
 
@@ -204,12 +203,10 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
 
 
 def metadata_path(name: LogFileName, partition: str) -> str:
-    """Of a log file of a partition, relative to the data table's base path."""
     return join(f"{ROOT}/{partition}", str(name))
 
 
 def data_files(files: Iterable[FileInfo]) -> Iterator[tuple[FileInfo, BaseFileName | LogFileName]]:
-    """The base and log files of a listing, with their parsed names."""
     for info in files:
         name = parse_data_file(info.name)
         if name is not None:

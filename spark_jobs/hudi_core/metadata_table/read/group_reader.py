@@ -112,7 +112,6 @@ class GroupReader(Generic[T]):
         return base + sum(info.size for info in self._slice.logs)
 
     def release(self) -> None:
-        """Closes the loaded files; the next query opens them again."""
         self._loaded = None
 
     def all(self) -> dict[bytes, T]:

@@ -66,7 +66,6 @@ class LiveBlock:
         return self.read_range(0, self.block.content_length)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Bytes of the content, fewer only where it ends."""
         return self.read_at(self.block.content_offset + offset, max(0, min(length, self.block.content_length - offset)))
 
 

@@ -97,7 +97,6 @@ class MetadataTable:
             )
 
     def unrecorded_writes(self) -> list[Instant]:
-        """As completeness.unrecorded_writes."""
         snapshot = self._metadata_snapshot
         by_completion = snapshot.config.features.completion_time_in_name
         return unrecorded_writes(snapshot.data_timeline, snapshot.timeline, by_completion=by_completion)
@@ -169,7 +168,6 @@ class MetadataTable:
         return record_keys(partition, values, by_value=by_value)
 
     def current(self, index: str) -> bool:
-        """As MetadataTableSnapshot.current."""
         return self._metadata_snapshot.current(index)
 
     def covers_all_rows(self, index: str) -> bool:
@@ -200,12 +198,10 @@ class MetadataTable:
 
     @property
     def uncommitted(self) -> frozenset[str]:
-        """As Completeness.uncommitted."""
         return self._completeness.uncommitted
 
     @property
     def has_true_locations(self) -> bool:
-        """As Completeness.has_true_locations."""
         return self._completeness.has_true_locations
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
@@ -214,7 +210,6 @@ class MetadataTable:
         return self._completeness.groups_in_doubt(index) if is_covered else None
 
     def index_definitions(self) -> dict[str, IndexDefinition]:
-        """By metadata partition; none on table version 6."""
         return dict(self._definitions)
 
     @cached_property

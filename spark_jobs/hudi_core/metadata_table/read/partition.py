@@ -99,7 +99,6 @@ class MetadataPartition(Generic[T]):
         return self._answers(query, self._by_group(distinct, [self._hashed(key) for key in distinct]))
 
     def of_all_groups(self, requested: list[str], query: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """The results of `query` for each file group and `requested`."""
         return self._answers(query, ((group, requested) for group in self.groups))
 
     def all(self) -> Iterator[tuple[str, T]]:

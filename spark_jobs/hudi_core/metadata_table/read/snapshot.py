@@ -150,7 +150,6 @@ class MetadataTableSnapshot:
         return timeline
 
     def _stats_of(self, commit: Instant) -> tuple[WrittenFile, ...]:
-        """Read once for all partitions."""
         if commit not in self._stats:
             active = self._active
             self._stats[commit] = tuple(written_files(active.read_of(commit), path=active.path_of(commit)))

@@ -187,7 +187,6 @@ def _is_plain(wrapper: str, logical: str, leaf: Leaf, column: pa.DataType, long_
 
 
 def _by_ordinal(leaf: Leaf | None, ordinals: Positions) -> Iterator[tuple[Leaf, int]]:
-    """A leaf in parts whose records have the same value type."""
     if leaf is None:
         return
     mine = ordinals[leaf.rows]

@@ -141,7 +141,6 @@ def partition_stats(
 
 
 def expression_stats(index: MetadataPartition[ColumnStats], known: Partitions) -> pa.Table:
-    """Without rows of whole partitions."""
     by_id = {partition_id(path): path for path in known()}
     skipped = partition_id(PARTITION_STATISTICS)
     rows = []

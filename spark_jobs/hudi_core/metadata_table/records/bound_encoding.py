@@ -161,7 +161,6 @@ def bound_type(wrapper: str, ordinal: int) -> str:
 
 
 def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
-    """With the scale of a decimal."""
     if value_type is None:
         if wrapper not in _V1_LOGICAL:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)

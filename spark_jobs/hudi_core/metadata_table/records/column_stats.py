@@ -98,7 +98,6 @@ class ColumnStatsRules(RecordRules[ColumnStats]):
 
 
 def replaces(older: ColumnStats, newer: ColumnStats) -> bool:
-    """Whether the newer record counts alone."""
     return older.is_deleted or newer.is_deleted or newer.is_tight
 
 
@@ -182,7 +181,6 @@ def statistics_table(
 
 
 def live(records: Iterable[tuple[str, ColumnStats]]) -> list[tuple[str, ColumnStats]]:
-    """Those that are not deletions."""
     return [(key, stats) for key, stats in records if not stats.is_deleted]
 
 
@@ -205,7 +203,6 @@ def partition_record(
 
 
 def partition_deletion(partition: str, column: str, version: int) -> Record:
-    """The deletion of a partition's range; it names no file, as in Hudi."""
     return whole_key(column, partition), deletion(RecordType.PARTITION_STATS, "", column, version)
 
 

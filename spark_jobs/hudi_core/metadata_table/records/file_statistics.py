@@ -144,7 +144,6 @@ class CommitUpdate:
         return self.operation in REWRITES
 
     def written_in(self) -> dict[str, list[FileStatistics]]:
-        """What was written, by partition path, sorted."""
         found: dict[str, list[FileStatistics]] = {}
         for item in self.written:
             found.setdefault(item.file.partition, []).append(item)
@@ -164,8 +163,6 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a partition type needs of each data file that a commit wrote."""
-
     ranges: bool = False
     bloom: bool = False
     expression: Expression | None = None
@@ -188,7 +185,6 @@ class StoredFilter:
     path: str
 
     def parse(self) -> BloomFilter:
-        """Raises CorruptFileError."""
         return BloomFilter.parse(self.text, self.type_code, path=self.path)
 
 

@@ -122,8 +122,6 @@ def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
 
 
 class FilesRules(RecordRules[FilesRecord]):
-    """Of the `files` partition."""
-
     by_cell = True
 
     def decode_cell(self, schema: str, key: bytes, value: bytes) -> FilesRecord | None:
@@ -137,7 +135,6 @@ class FilesRules(RecordRules[FilesRecord]):
 
 
 def live_entries(record: FilesRecord | None) -> dict[str, int]:
-    """Names and sizes of a merged record's files that are not deleted."""
     return (
         {} if record is None else {name: entry.size for name, entry in record.entries.items() if not entry.is_deleted}
     )

@@ -38,7 +38,6 @@ from hudi_core.view.file_group import FileGroup, FileSlice
 log = logging.getLogger(__name__)
 
 PlanAndPath = tuple[CleanPlan, str]
-"""Of a pending clean, with the path of the file that holds its plan."""
 
 _VERSIONS: Final = 2
 _LEAST_COMMITS: Final = 3
@@ -150,7 +149,6 @@ def _execute_all(
 
 
 def _execute(storage: Storage, metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan, path: str) -> int:
-    """Returns how many files were there."""
     started = time.monotonic()
     in_inflight = metadata_timeline.features.clean_plan_in_inflight
     metadata_timeline.active.to_inflight(instant, Action.CLEAN, storage.read(path) if in_inflight else b"")

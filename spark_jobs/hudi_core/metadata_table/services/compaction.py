@@ -215,7 +215,6 @@ def _sized(partition: str, sizes: Mapping[str, int], name: str) -> DataFile:
 
 
 def _prove(plan: CompactionPlan, results: Sequence[CompactedGroup], instant: str, *, newer: bool) -> list[WriteStat]:
-    """The write stats of the results, once they cover the plan."""
     if len(results) != len(plan.operations):
         raise ExecutionError(f"the plan has {len(plan.operations)} operations, but {len(results)} results came back")
     stats = []

@@ -254,7 +254,6 @@ class CompactedGroup:
 
 
 def compact_group_task(unit: GroupUnit, attempt: TaskAttempt) -> CompactedGroup:
-    """engine.protocol.UnitTask."""
     storage = open_data_storage(unit.uri, unit.storage_options)
     return compact_group(storage, unit, WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id))
 

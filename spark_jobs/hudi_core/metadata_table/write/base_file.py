@@ -25,7 +25,6 @@ class MetadataBaseFile:
     """In a `with` block an error removes it. Memory: a block of 1 MiB, the index, the filter (twice 2.6 MB at most)."""
 
     def __init__(self, storage: Storage, path: str, schema: str, *, bloom_entries: int) -> None:
-        """`schema` is that of the values (`_hoodie_*` columns first)."""
         self.path = path
         self._storage = storage
         self._schema = schema
@@ -52,7 +51,6 @@ class MetadataBaseFile:
             self._hash()
 
     def add_batch(self, keys: pa.Array, values: pa.Array) -> None:
-        """Two binary arrays without nulls; as add, for many at once."""
         if not len(keys):
             return
         if len(keys) > 1 and pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1)).true_count:

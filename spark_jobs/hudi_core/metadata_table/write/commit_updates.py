@@ -22,7 +22,7 @@ from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles, recorded_of, remaining_of
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS
@@ -30,7 +30,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import FileListing
 
 Files = Callable[[str, CommitMetadata], RemainingFiles]
-"""The files in the slices of a commit's partitions, for deltacommits of an instant."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class CommitPartitions:
     schema: AvroSchema | None = None
 
     def requirements(self) -> StatisticsRequirements:
-        """The statistics of each file that a commit writes."""
         return requirements_of(self._table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
@@ -97,8 +95,8 @@ class CommitPartitions:
                 return statistics
             return replace(
                 statistics,
-                remaining=RemainingStatistics(files, partition_type, requirements),
-                recorded=RecordedRanges(files, partition_type, requirements),
+                remaining=remaining_of(files, partition_type, requirements),
+                recorded=recorded_of(files, partition_type, requirements),
                 overtakes=overtakes(self.config, files.metadata_snapshot.data_timeline, instant),
             )
 
@@ -169,8 +167,8 @@ def widening(
     narrow: set[str] = set()
     records: dict[str, list[Record]] = {}
     for name, partition_type in partition_types.items():
-        remaining = RemainingStatistics(files, partition_type, requirements)
-        recorded = RecordedRanges(files, partition_type, requirements)
+        remaining = remaining_of(files, partition_type, requirements)
+        recorded = recorded_of(files, partition_type, requirements)
         records[name] = []
         for partition in remaining:
             # As of an operation that rewrites all these files: it widens ranges that do not contain them.

@@ -45,7 +45,6 @@ from hudi_core.timeline.timeline import Timeline
 
 Cells = list[tuple[bytes, bytes]]
 Staged = Mapping[str, Sequence[StagedLog]]
-"""By metadata partition."""
 _NOTHING: Staged = MappingProxyType({})
 _OTHERS_BLOCK = "another attempt's block is in the metadata table"
 _ONE_FOR_ALL = WriteToken(0, 0, 0)
@@ -279,7 +278,6 @@ def _conflict(message: str, path: str) -> ConflictError:
 
 
 def _encoded(encoder: RecordEncoder, records: Iterable[Record]) -> tuple[Cells, list[str]]:
-    """The cells of the records, and the keys that are deleted, both sorted."""
     deleted: list[str] = []
 
     def kept() -> Iterator[tuple[str, Datum]]:

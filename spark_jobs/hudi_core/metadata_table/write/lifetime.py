@@ -83,7 +83,6 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def write_metadata_properties(storage: Storage, config: TableConfig) -> None:
-    """Raises StorageExistsError where there are some."""
     now = datetime.now(timezone.utc)
     saved = f"Properties saved on {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}"
     data = render_properties(metadata_properties(config), comments=(saved, now.strftime("%a %b %d %H:%M:%S UTC %Y")))

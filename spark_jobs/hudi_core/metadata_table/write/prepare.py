@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 DRIVER_FILES: Final = 64
 """Up to so many files the driver gets the statistics of each: with Hudi's defaults 430 KB for each filter."""
 _UNIT_FILES: Final = 50
-"""Files that one task reads."""
 _BATCH_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = 4096
 
@@ -141,7 +140,6 @@ def stage_file_records(
 
 
 def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
-    """Rows come sorted by data partition."""
     found = (from_text(FileStatistics, value) for batch in batches for value in batch.column(1).to_pylist())
     for _, items in groupby(found, lambda item: item.file.partition):
         yield reduce(lambda held, item: merge_statistics([held, item]), items)

@@ -142,7 +142,6 @@ class MetadataPublisher:
 
     @cached_property
     def row_indexes(self) -> frozenset[str]:
-        """The row-level indexes that commits update."""
         return frozenset(filter(is_row_level, self._recorded.metadata_partitions))
 
     def file_groups(self, names: Collection[str]) -> Groups:
@@ -184,7 +183,6 @@ class MetadataPublisher:
         self._writer.write(instant, records)
 
     def check_roll_back(self, failed: str) -> None:
-        """As MetadataRollback.check."""
         self._rollback.check(failed)
 
     def roll_back(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
@@ -198,7 +196,6 @@ class MetadataPublisher:
         forget_staged(self.storage, failed)
 
     def footprint(self, instant: str) -> Footprint:
-        """As MetadataRollback.footprint."""
         return self._rollback.footprint(instant)
 
     def prepare_restore(self, target: str) -> TableConfig:

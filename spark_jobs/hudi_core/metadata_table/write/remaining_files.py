@@ -4,11 +4,10 @@ into the statistics of whole partitions (HoodieMetadataWriteUtils.getFilesToFetc
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from typing import TypeVar
 
 from hudi_core.config.table_config import TableConfig
@@ -57,10 +56,13 @@ class RemainingFiles:
         self.metadata_snapshot = MetadataTableSnapshot(storage, config, timeline)
         found = MetadataTable(storage, config, timeline).listing() if listing is None else listing
         self._view = load_view(active, found, timeline, lambda: load_history(storage, config))
+        self._indexes: dict[str, MetadataPartition[ColumnStats]] = {}
+        self.partitions = frozenset({*self.written, *self._replaced})
 
-    @property
-    def partitions(self) -> frozenset[str]:
-        return frozenset({*self.written, *self._replaced})
+    def index(self, name: str) -> MetadataPartition[ColumnStats]:
+        if name not in self._indexes:
+            self._indexes[name] = self.metadata_snapshot.partition(name, ColumnStatsRules(counted=True))
+        return self._indexes[name]
 
     def of(self, partition: str) -> list[DataFileRef]:
         """A base file that the commit writes takes the place of what was there, but for logs on top of it already."""
@@ -87,71 +89,59 @@ class RemainingFiles:
 
 
 class _ByPartition(Mapping[str, T]):
-    """By the partitions of RemainingFiles, from one metadata partition: read on demand, and not kept."""
+    """By the partitions of RemainingFiles: read on demand, and not kept."""
 
-    def __init__(self, files: RemainingFiles, index: str) -> None:
-        self._files = files
-        self._index_name = index
+    def __init__(self, partitions: frozenset[str], read: Callable[[str], T]) -> None:
+        self._partitions = partitions
+        self._read = read
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._files.partitions))
+        return iter(sorted(self._partitions))
 
     def __len__(self) -> int:
-        return len(self._files.partitions)
+        return len(self._partitions)
 
     def __getitem__(self, partition: str) -> T:
-        if partition not in self._files.partitions:
+        if partition not in self._partitions:
             raise KeyError(partition)
         return self._read(partition)
 
-    @abstractmethod
-    def _read(self, partition: str) -> T: ...
 
-    @cached_property
-    def _index(self) -> MetadataPartition[ColumnStats]:
-        return self._files.metadata_snapshot.partition(self._index_name, ColumnStatsRules(counted=True))
-
-
-class RemainingStatistics(_ByPartition[tuple[FileStatistics, ...]]):
+def remaining_of(
+    files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
+) -> Mapping[str, tuple[FileStatistics, ...]]:
     """CommitUpdate.remaining of one partition type; a file of which its index lacks something is read."""
+    expression = partition_type.needs.expression
+    columns = requirements.columns if expression is None else ()
+    expressions = () if expression is None else (expression,)
+    of_file = replace(requirements, columns=columns, bloom=False, expressions=expressions)
 
-    def __init__(
-        self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
-    ) -> None:
-        self._expression = partition_type.needs.expression
-        super().__init__(files, COLUMN_STATS if self._expression is None else self._expression.partition)
-        if self._expression is None:
-            self._requirements = replace(requirements, bloom=False, expressions=())
+    def read(partition: str) -> tuple[FileStatistics, ...]:
+        names = files.of(partition)
+        if expression is None:
+            known, unknown = remaining_statistics(files.index(COLUMN_STATS), partition, names, columns)
         else:
-            self._requirements = replace(requirements, columns=(), bloom=False, expressions=(self._expression,))
-
-    def _read(self, partition: str) -> tuple[FileStatistics, ...]:
-        files = self._files.of(partition)
-        if self._expression is None:
-            known, unknown = remaining_statistics(self._index, partition, files, self._requirements.columns)
-        else:
-            known, unknown = remaining_expressions(
-                self._index, self._expression.partition, partition, files, self._expression.column
-            )
-        storage, requirements = self._files.storage, self._requirements
+            index, column = files.index(expression.partition), expression.column
+            known, unknown = remaining_expressions(index, expression.partition, partition, names, column)
         with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="remaining") as pool:
-            return (*known, *pool.map(lambda file: read_file_statistics(storage, file, requirements), unknown))
+            return (*known, *pool.map(partial(read_file_statistics, files.storage, requirements=of_file), unknown))
+
+    return _ByPartition(files.partitions, read)
 
 
-class RecordedRanges(_ByPartition[Mapping[str, ColumnRange]]):
-    """CommitUpdate.recorded for one partition type: its index's records of whole partitions."""
+def recorded_of(
+    files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
+) -> Mapping[str, Mapping[str, ColumnRange]]:
+    """CommitUpdate.recorded of one partition type: its index's records of whole partitions."""
+    expression = partition_type.needs.expression
+    columns = requirements.columns if expression is None else (expression.column,)
 
-    def __init__(
-        self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
-    ) -> None:
-        super().__init__(files, partition_type.partition)
-        expression = partition_type.needs.expression
-        self._columns = requirements.columns if expression is None else (expression.column,)
-        self._of_expression = expression is not None
+    def read(partition: str) -> Mapping[str, ColumnRange]:
+        keys = {whole_key(name, partition, of_expression=expression is not None): name for name in columns}
+        records = files.index(partition_type.partition).lookup(keys)
+        return {keys[key]: stored.range for key, stored in records.items() if not stored.is_deleted}
 
-    def _read(self, partition: str) -> Mapping[str, ColumnRange]:
-        keys = {whole_key(column, partition, of_expression=self._of_expression): column for column in self._columns}
-        return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
+    return _ByPartition(files.partitions, read)
 
 
 def remaining_statistics(
@@ -193,7 +183,6 @@ def remaining_expressions(
 def _ranges(
     index: MetadataPartition[ColumnStats], partition: str, files: Collection[str], columns: Sequence[str]
 ) -> Iterator[tuple[str, ColumnRange]]:
-    """The live records of `files`."""
     for key, stored in index.with_prefixes([column_id(column) + partition_id(partition) for column in columns]):
         if stored.name not in files or stored.of_partition or stored.is_deleted:
             continue

@@ -117,7 +117,6 @@ class Reach:
 
 
 def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, target: str) -> Reach:
-    """`target` is a completed instant of the data table. Reads only."""
     timeline = metadata_timeline.active.load()
     compacted = timeline.completed().of_actions(Action.COMMIT).first()
     if compacted is not None and compacted.requested_time >= target:

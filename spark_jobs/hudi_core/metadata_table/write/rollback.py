@@ -77,7 +77,6 @@ class FileDeletion:
         return rollback
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
-        """The files of `failed`, and the requests to delete them: one listing of each partition."""
         files = [info for info, _ in files_written_by(self.storage, frozenset({failed}))]
         addresses = addresses_by_partition(self.storage, files)
         return files, [
@@ -216,14 +215,12 @@ def by_partition(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
 
 
 def addresses_by_partition(storage: Storage, files: Iterable[FileInfo]) -> dict[str, tuple[str, ...]]:
-    """As rollbacks record them."""
     return {
         name: tuple(plan_address(storage, info.path) for info in found) for name, found in by_partition(files).items()
     }
 
 
 def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
-    """Of log files whose blocks are cancelled, as rollbacks record them."""
     return {plan_address(storage, info.path): info.size for info in files}
 
 

@@ -49,7 +49,6 @@ class Workers:
 
     @property
     def token(self) -> WriteToken:
-        """What the names of this attempt's files in the metadata table carry."""
         return WriteToken(0, self.epoch, 0)
 
     def staging_target(self, metadata_timeline: MetadataTimeline, instant: str) -> StagingTarget:
@@ -64,7 +63,6 @@ class Workers:
 
 
 def staging_folder(instant: str, epoch: int) -> str:
-    """Where attempt `epoch` at an instant puts its files."""
     return f"{STAGING}/{instant}/{epoch}"
 
 

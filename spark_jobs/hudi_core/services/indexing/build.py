@@ -38,7 +38,6 @@ _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operatio
 
 
 Written = Mapping[str, Sequence[NewBaseFile]]
-"""The base files by partition."""
 
 
 @dataclass(frozen=True, slots=True)

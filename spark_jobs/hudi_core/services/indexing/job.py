@@ -46,7 +46,7 @@ class Planned:
 
 
 class _Behind(ConflictError):
-    """Commits completed meanwhile that the index lacks."""
+    pass
 
 
 class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):

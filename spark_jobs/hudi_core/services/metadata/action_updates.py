@@ -70,7 +70,6 @@ class ActionUpdates:
             self._apply_rollback(item)
 
     def commit(self, item: Instant) -> CommitMetadata:
-        """The metadata of a completed commit, whose paths are the table's."""
         metadata = self.context.active.read_commit(item)
         metadata.check_paths(source=self.context.active.path_of(item))
         return metadata
@@ -92,7 +91,6 @@ class ActionUpdates:
         return self.row_indexes if has_files and moves_rows(metadata.operation_type) else ()
 
     def has_overtaken(self, commit: Instant) -> bool:
-        """As commit_updates.overtakes."""
         return overtakes(self.context.config, self.timeline, commit.requested_time)
 
     @cached_property
@@ -101,7 +99,6 @@ class ActionUpdates:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The data table's."""
         return self.context.active.load()
 
     @cached_property

@@ -54,7 +54,6 @@ _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
 
 
 Doubts = Mapping[str, frozenset[FileGroupId] | None]
-"""By row-level index, MetadataTable.groups_in_doubt."""
 
 
 def catch_up(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> None:

@@ -194,7 +194,6 @@ class ColumnStatisticsReader:
                     yield record
 
     def _add(self, ranges: dict[str, ColumnRange], item: FileSlice) -> None:
-        """Merges what the files of a slice say into `ranges`."""
         for file in item.files:
             known = self._files.get((file.partition, file.name))
             for found in () if known is None else known.ranges():
@@ -204,7 +203,6 @@ class ColumnStatisticsReader:
     def _records(
         self, context: TableContext, timeline: Timeline, index: str, keys: Collection[str] | None = None
     ) -> Iterator[tuple[str, ColumnStats]]:
-        """The live records of the columns in an index: those of `keys`, or all."""
         snapshot = MetadataTableSnapshot(context.storage, context.config, timeline)
         partition = snapshot.partition(index, ColumnStatsRules(counted=True))
         found = (

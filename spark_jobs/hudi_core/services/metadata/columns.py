@@ -130,7 +130,6 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
 
 
 def _read_files(context: TableContext, statistics: ColumnStatisticsReader) -> None:
-    """Reads the files without the lock, until few are left."""
     for _ in range(_ROUNDS):
         snapshot = Snapshot.of(context)
         _check_pending(context.config, snapshot.timeline)

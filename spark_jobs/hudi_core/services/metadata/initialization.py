@@ -123,7 +123,6 @@ class Snapshot:
 
     @classmethod
     def of(cls, context: TableContext) -> Snapshot:
-        """The table as it is now, listed by its metadata table where there is one."""
         timeline = context.active.load()
         metadata = context.metadata_table("auto", timeline)
         listing = context.listing(metadata)
@@ -145,7 +144,6 @@ class Snapshot:
         }
 
     def slices(self, context: TableContext) -> list[FileSlice]:
-        """The slices that a snapshot query reads."""
         view = context.view(self.timeline, listing=self.listing)
         return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
 

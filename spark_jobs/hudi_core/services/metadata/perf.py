@@ -78,7 +78,6 @@ class Timings:
     timings: tuple[Timing, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl metadata perf --json`."""
         timings = [asdict(item) for item in self.timings]
         for timing in timings:
             timing["asked"] = timing.pop("lookups")
@@ -259,7 +258,6 @@ class _Queries:
             return file.metadata, filter_in_footer(file.footer)
 
     def _keys(self) -> list[str]:
-        """Record keys of the first slices with rows."""
         columns, path = key_columns(self._context.config), self._context.config.path
         found = (
             key

@@ -37,7 +37,6 @@ REBUILD_ROW_LEVEL: Final = (
 _NONE: Final = "null"
 """What `prevCommit` says of a new file group."""
 Slices = Mapping[tuple[str, str], FileSlice]
-"""By data partition and file id."""
 
 
 class RowsUnknownError(TimelineError):

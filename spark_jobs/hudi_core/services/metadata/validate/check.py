@@ -133,8 +133,6 @@ class FileHead:
 
 
 class FileCheck(Protocol):
-    """Compares one file."""
-
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
         """Some of its records, as stored; `columns`: those that they carry, None is all of the file's."""
         ...
@@ -153,7 +151,6 @@ class PartitionCheck:
         self.findings.add(self.name, what, partition=partition, file=file)
 
     def add_of_file(self, head: FileHead, what: str) -> None:
-        """Of a base or log file."""
         self.add_difference(what, partition=head.file.partition, file=head.file.name)
 
     def add_each(self, describe: Callable[..., Difference], *positions: NDArray[np.int64]) -> None:
@@ -168,8 +165,7 @@ class PartitionCheck:
         """The columns that are needed of every row."""
         return frozenset()
 
-    def open_partition(self, files: PartitionFiles) -> None:
-        """Starts a partition."""
+    def open_partition(self, files: PartitionFiles) -> None: ...
 
     def open_file(self, head: FileHead) -> FileCheck | None:
         """None when the check compares nothing of it."""
@@ -178,11 +174,9 @@ class PartitionCheck:
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         """Rows of a latest slice, merged; at least `row_columns`."""
 
-    def close_partition(self, files: PartitionFiles) -> None:
-        """A partition ends."""
+    def close_partition(self, files: PartitionFiles) -> None: ...
 
-    def finish(self) -> None:
-        """After the last partition."""
+    def finish(self) -> None: ...
 
 
 def key_columns(config: TableConfig) -> tuple[str, ...]:

@@ -52,7 +52,6 @@ from hudi_core.services.metadata.validate.true_ranges import (
 from hudi_core.view.file_group import FileSlice
 
 _OTHERS = 3
-"""How many columns a message names."""
 
 
 class ColumnStatsCheck(StatisticsCheck):

@@ -117,7 +117,6 @@ class StoredGroup(Generic[R]):
 
 
 def stored_groups(index_keys: IndexKeys, groups: Sequence[GroupReader[R]]) -> Iterator[StoredGroup[R]]:
-    """The file groups one after another; each is released, and at the end the temporary files are."""
     with index_keys:
         for position, (keys, places) in enumerate(index_keys.by_group()):
             yield StoredGroup(position, keys, places, groups[position].all())

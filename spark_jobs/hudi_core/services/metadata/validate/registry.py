@@ -129,7 +129,6 @@ class Subject:
                 yield clean_changes(content, path=active.path_of(instant))
 
     def view(self, partition: str, files: Iterable[FileInfo]) -> FileSystemView:
-        """The slices of one partition that has these files."""
         listing = KeptListing({partition: sorted(files, key=lambda info: info.path)})
         return FileSystemView(listing, self._timeline, self._pending, self._replaced, self._slicing)
 
@@ -174,7 +173,6 @@ class Subject:
 
 
 def partition_checks(subject: Subject) -> list[PartitionCheck]:
-    """Of all listed partitions but `files`."""
     checks: list[PartitionCheck] = []
     for name in sorted(subject.metadata.partition_types - {FILES_PARTITION}):
         partition_type = registered(name)

@@ -113,7 +113,6 @@ class TrueRanges:
         self._found = {name: TrueRange() for name in indexed.operands}
 
     def add(self, batch: pa.RecordBatch, names: Iterable[str]) -> None:
-        """Records, and which of the operands they have."""
         for name in names:
             self._found[name].add(evaluate(self._indexed.operands[name], batch, self._indexed.zone))
 
@@ -136,7 +135,6 @@ class Counts(Enum):
 
 
 def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds: bool = True) -> Iterator[str]:
-    """What a statistic says that is not so of the records."""
     if counts.contradict(stored, true):
         yield (
             f"stored are {stored.null_count} nulls of {stored.value_count} values, but there are {true.nulls} of "

@@ -9,7 +9,7 @@ import pytest
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
-from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles, recorded_of, remaining_of
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.view.listing import StorageListing
@@ -80,12 +80,12 @@ def test_of_a_completed_commit_the_files_are_listed_without_its_own(table: Table
 def test_statistics_of_remaining_files_are_those_of_the_index(table: Table) -> None:
     indexed = StoredTable(table.storage, table.config, {})
     of_ranges = partition_type_of("partition_stats", indexed)
-    remaining = RemainingStatistics(files_of(table), of_ranges, requirements(table))
+    remaining = remaining_of(files_of(table), of_ranges, requirements(table))
     assert (list(remaining), len(remaining)) == ([FIRST, SECOND], 2)
     assert {item.file.name for item in remaining[FIRST]} == group_of(table, FIRST)[1]
     assert {item.column for file in remaining[FIRST] for item in file.ranges} == set(requirements(table).columns)
     assert remaining.get("2024-01-03") is None
-    recorded = RecordedRanges(files_of(table), of_ranges, requirements(table))
+    recorded = recorded_of(files_of(table), of_ranges, requirements(table))
     assert (list(recorded), recorded.get("2024-01-03")) == ([FIRST, SECOND], None)
     for column, found in recorded[FIRST].items():
         mine = [item for file in remaining[FIRST] for item in file.ranges if item.column == column]

@@ -31,7 +31,7 @@ from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileC
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.remaining_files import RemainingFiles, RemainingStatistics
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles, remaining_of
 from hudi_core.model.names import WriteToken
 from hudi_core.query.request import MetadataMode
 from hudi_core.services.compaction.planner import CompactionService
@@ -175,7 +175,7 @@ def test_a_current_file_that_the_index_lacks_is_read(golden: Golden, version: st
         "partition_stats",
         IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
     )
-    recorded = RemainingStatistics(files, partition_type, requirements)["2024-01-01"]
+    recorded = remaining_of(files, partition_type, requirements)["2024-01-01"]
     (item,) = context.view(context.active.load()).latest_merged_slices("2024-01-01")
     names = {file.name for file in item.files}
     assert {statistics.file.name for statistics in recorded} == names
@@ -190,7 +190,7 @@ def test_a_current_file_that_the_index_lacks_is_read(golden: Golden, version: st
     files = RemainingFiles(
         table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
     )
-    again = RemainingStatistics(files, partition_type, requirements)["2024-01-01"]
+    again = remaining_of(files, partition_type, requirements)["2024-01-01"]
     assert {statistics.file.name for statistics in again} == names
     assert bounds(again) == bounds(recorded)
 
@@ -257,7 +257,7 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
         "partition_stats",
         IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
     )
-    recorded = RemainingStatistics(files, partition_type, requirements)
+    recorded = remaining_of(files, partition_type, requirements)
     assert sorted(recorded) == ["2024-01-01", "2024-01-02"]
     assert (recorded["2024-01-01"], recorded.get("2024-01-03")) == ((), None)
     assert recorded["2024-01-02"]
