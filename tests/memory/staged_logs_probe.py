@@ -43,9 +43,7 @@ def publish(table: Table, instant: str, files: int) -> int:
     ]
     for log in logs:
         table.storage.write(log.path, content)
-    _, peak, _ = measured(
-        lambda: DeltaWriter(table.storage, metadata_timeline, TOKEN).write_alone(instant, {}, {RECORD_INDEX: logs})
-    )
+    _, peak, _ = measured(lambda: DeltaWriter(metadata_timeline, TOKEN).write_alone(instant, {}, {RECORD_INDEX: logs}))
     return peak
 
 

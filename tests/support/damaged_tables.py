@@ -77,7 +77,7 @@ class DamagedTable:
             for item in timeline
         )
         instant = (datetime.strptime(latest, "%Y%m%d%H%M%S") + timedelta(seconds=1)).strftime("%Y%m%d%H%M%S000")
-        DeltaWriter(context.storage, metadata_timeline, WriteToken(0, 9, 9)).write(instant, records)
+        DeltaWriter(metadata_timeline, WriteToken(0, 9, 9)).write(instant, records)
         policy = "KEEP_LATEST_COMMITS"
         context.active.create_requested(instant, Action.CLEAN, encode_clean_plan(CleanPlan(policy, {}), str))
         context.active.to_inflight(instant, Action.CLEAN)

@@ -35,7 +35,6 @@ _ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 _V1_DIGITS: Final = 15
 """Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
 
-
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _FOLDER: Final = ".hoodie/"
 DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"

@@ -133,7 +133,7 @@ class RowUpdates:
             start = f"{PREFIX}{escape_file_name(partition)}-"
             counts[partition] = sum(1 for file_id in there if file_id.startswith(start)) or least
         missing = sorted(set(index.row_file_ids(counts)).difference(there))
-        initialize_groups(storage, self.metadata_timeline, data, name, missing)
+        initialize_groups(self.metadata_timeline, data, name, missing)
         return counts
 
 

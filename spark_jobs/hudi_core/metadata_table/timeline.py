@@ -11,9 +11,16 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
-from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFoundError, TimelineError
+from hudi_core.errors import StorageNotFoundError, TimelineError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, latest_slices, partition_folders, pending_bases
+from hudi_core.metadata_table.read.file_group import (
+    ROOT,
+    LatestSlice,
+    latest_slices,
+    load_metadata_config,
+    partition_folders,
+    pending_bases,
+)
 from hudi_core.model.names import FileGroupId, LogFileName
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
@@ -33,13 +40,13 @@ class MetadataTimeline:
 
     def __init__(self, storage: Storage, config: TableConfig, clock: InstantClock | None = None) -> None:
         """`clock` draws completion times; the default one is in the zone of the data table's properties."""
-        self._storage = storage
+        self.storage = storage
         self.clock = clock or InstantClock(config.timezone)
 
     @cached_property
     def active(self) -> ActiveTimeline:
         """Raises MetadataUnavailableError when there is no metadata table that could be read."""
-        return ActiveTimeline(self._storage, self.config, ROOT)
+        return ActiveTimeline(self.storage, self.config, ROOT)
 
     @property
     def features(self) -> TableVersion:
@@ -51,11 +58,7 @@ class MetadataTimeline:
 
     @cached_property
     def config(self) -> TableConfig:
-        try:
-            return TableConfig.load(self._storage, base=ROOT)
-        except ConfigError as error:
-            message = f"the table's metadata table cannot be read: {error.message}"
-            raise MetadataUnavailableError(message, path=error.path) from error
+        return load_metadata_config(self.storage)
 
     def completion_time(self, instant: str) -> str | None:
         """Later than everything on the timeline; None in layout 1. The caller holds the table lock."""
@@ -77,13 +80,13 @@ class MetadataTimeline:
     def latest_slices(
         self, timeline: Timeline, partition: str, pending: Mapping[FileGroupId, str] | None = None
     ) -> list[LatestSlice]:
-        return latest_slices(self._storage, timeline, partition, layout=self.features.layout, pending=pending)
+        return latest_slices(self.storage, timeline, partition, layout=self.features.layout, pending=pending)
 
     def all_slices(self, timeline: Timeline) -> list[LatestSlice]:
         """Of all partitions that have a folder. Raises StorageNotFoundError when `files` has none."""
         pending = self.pending_bases(timeline)
         slices: list[LatestSlice] = []
-        for partition in {FILES_PARTITION: None} | dict.fromkeys(partition_folders(self._storage)):
+        for partition in {FILES_PARTITION: None} | dict.fromkeys(partition_folders(self.storage)):
             try:
                 slices += self.latest_slices(timeline, partition, pending)
             except StorageNotFoundError:

@@ -41,7 +41,6 @@ from hudi_core.view.file_group import DataFile, FileSlice
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Produce, TaskAttempt
 
-
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and all its files belong to one task."""
 _BATCH_RECORDS: Final = 1000
@@ -50,7 +49,6 @@ _BATCH_FILTERS: Final = 8
 
 T = TypeVar("T")
 U = TypeVar("U")
-
 
 """Files that one task reads."""
 

@@ -18,15 +18,15 @@ listed is complete, and stays so when its action leaves the timeline.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT, PROPERTIES, TableConfig
-from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
+from hudi_core.errors import BuildRolledBackError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.indexed_table import put_index_definitions
-from hudi_core.metadata_table.initialize.initialize import Initialization
+from hudi_core.metadata_table.initialize.initialize import Initialization, refuse_without_table
 from hudi_core.metadata_table.initialize.target import (
     NewBaseFile,
     NewPartition,
@@ -36,11 +36,10 @@ from hudi_core.metadata_table.initialize.target import (
     start_initialization,
 )
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
-from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
+from hudi_core.metadata_table.read.file_group import ROOT, data_files
 from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
+from hudi_core.model.names import WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
@@ -160,12 +159,7 @@ class IndexBuild:
         MetadataUnavailableError when there is no metadata table. May be repeated.
         """
         config = TableConfig.load(self._storage)
-        if FILES_PARTITION not in config.metadata_partitions:
-            raise MetadataUnavailableError(
-                "the table has no metadata table that an index could be added to",
-                path=config.path,
-                remedy="create it first: `hudictl metadata create TABLE`",
-            )
+        refuse_without_table(config)
         left = config.metadata_partitions_inflight.intersection(names) - config.metadata_partitions
         if left:
             inflight = config.metadata_partitions_inflight - left
@@ -195,7 +189,7 @@ class IndexBuild:
         return frozenset(
             name
             for name in TableConfig.load(self._storage).metadata_partitions
-            if any(item.instant == self._instant for item in self._files(name))
+            if self._instant in self._instants_of(name)
         )
 
     def _abandoned(self, metadata_timeline: MetadataTimeline, names: Collection[str], config: TableConfig) -> list[str]:
@@ -206,24 +200,21 @@ class IndexBuild:
         if not metadata_timeline.features.metadata_suffixes:
             is_there = timeline.find(self._instant, Action.DELTA_COMMIT) is not None
             return [self._instant] if is_there and not self.listed_by_deltacommit() else []
-        files = (item for name in sorted(set(names) - config.metadata_partitions) for item in self._files(name))
-        times = sorted({item.instant for item in files if may_be_of_indexer(item.instant)})
+        instants = {time for name in set(names) - config.metadata_partitions for time in self._instants_of(name)}
+        times = sorted(filter(may_be_of_indexer, instants))
         return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
 
-    def _files(self, name: str) -> Iterator[BaseFileName | LogFileName]:
+    def _instants_of(self, name: str) -> set[str]:
+        """That the names of the partition's files carry."""
         folder = f"{ROOT}/{check_file_name(name, source=PROPERTIES)}"
-        for info in self._storage.list_files(folder):
-            found = parse_data_file(info.name)
-            if found is not None:
-                yield found
+        return {parsed.instant for _, parsed in data_files(self._storage.list_files(folder))}
 
     def _check_slices(self, build: Build, metadata_timeline: MetadataTimeline) -> None:
         timeline = metadata_timeline.active.load()
         for name, target in build.targets.items():
             try:
                 initialized = {
-                    item.file_id: item.base_instant
-                    for item in latest_slices(self._storage, timeline, name, layout=metadata_timeline.features.layout)
+                    item.file_id: item.base_instant for item in metadata_timeline.latest_slices(timeline, name)
                 }
             except StorageNotFoundError:  # it holds no file group any more
                 initialized = {}

@@ -137,12 +137,7 @@ class MetadataCreation:
         config, data = self._data()
         if initialization.name in config.metadata_partitions:
             return config
-        if FILES_PARTITION not in config.metadata_partitions:
-            raise MetadataUnavailableError(
-                "the table has no metadata table that an index could be added to",
-                path=config.path,
-                remedy="create it first: `hudictl metadata create TABLE`",
-            )
+        refuse_without_table(config)
         self._check_rest(config, data)
         data = data if since is None else since
         self._check_current(config, data, initialization.name)
@@ -254,6 +249,16 @@ def _way_on(active: ActiveTimeline, item: Instant) -> str:
             f"{action} {time} is finished with `hudictl restore TABLE --instant T`; `hudictl show TABLE {time}` names T"
         )
     return f"{action} {time} is rolled back with `hudictl rollback TABLE --instant {time}` when its writer is dead"
+
+
+def refuse_without_table(config: TableConfig) -> None:
+    """Raises MetadataUnavailableError when there is no metadata table."""
+    if FILES_PARTITION not in config.metadata_partitions:
+        raise MetadataUnavailableError(
+            "the table has no metadata table that an index could be added to",
+            path=config.path,
+            remedy="create it first: `hudictl metadata create TABLE`",
+        )
 
 
 def refuse_building(data: Timeline, path_of: Callable[[Instant], str]) -> None:

@@ -42,12 +42,10 @@ if TYPE_CHECKING:
 
     from hudi_core.engine.protocol import TaskAttempt
 
-
 _UNIT: Final = "index unit"
 _NO_TOKEN: Final = WriteToken(0, 0, 0)
 _EMPTY_DELETES: Final = bytes.fromhex("000000030000000100")
 """A delete block of version 3 without records."""
-
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +158,6 @@ def initialize_group(storage: Storage, partition: str, file_id: str, instant: st
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
 """Writes the base files of a new partition; groups without records have none."""
 
-
 InitializedGroups = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
 
 
@@ -222,9 +219,7 @@ def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str])
     )
 
 
-def initialize_groups(
-    storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]
-) -> None:
+def initialize_groups(metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]) -> None:
     """Adds file groups without records to a partition, as for a new data partition of a partitioned record index.
 
     `data` is the data table's timeline. The caller holds the table lock. It may be repeated after a crash: files of an
@@ -239,7 +234,7 @@ def initialize_groups(
     for file_id in file_ids:
         # A dead attempt's instant may have been rolled back and its file kept, which is equivalent.
         with contextlib.suppress(StorageExistsError):
-            initialize_group(storage, name, file_id, instant)
+            initialize_group(metadata_timeline.storage, name, file_id, instant)
     complete_initialization(metadata_timeline, instant, {}, latest_schema(metadata_timeline.active, timeline))
 
 

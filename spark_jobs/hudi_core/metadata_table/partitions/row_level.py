@@ -47,7 +47,6 @@ KeptRows = Callable[[pa.Array, pa.RecordBatch], tuple[pa.Array, pa.RecordBatch]]
 Counts = Mapping[str | None, int]
 """File groups: all of them under None, or those of each data partition."""
 
-
 PREFIX: Final = "record-index-"
 _RECORD_BYTES: Final = 48
 """HoodieBackedTableMetadataWriter.RECORD_INDEX_AVERAGE_RECORD_SIZE."""

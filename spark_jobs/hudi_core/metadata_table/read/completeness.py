@@ -51,11 +51,9 @@ from hudi_core.timeline.timeline import Timeline
 if TYPE_CHECKING:
     from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 
-
 _READERS = 8
 _TYPED = 2
 """The version of an index definition that no release before 1.1 writes."""
-
 
 _COMPARED: Final = 64
 """Commits whose metadata are read to see whether they wrote to one partition; with more of them that is not known."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
+from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.log_blocks import log_reader
 from hudi_core.model.names import (
@@ -204,6 +205,15 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
 
 def metadata_path(name: LogFileName, partition: str) -> str:
     return join(f"{ROOT}/{partition}", str(name))
+
+
+def load_metadata_config(storage: Storage) -> TableConfig:
+    """The metadata table's own properties. Raises MetadataUnavailableError when they cannot be read."""
+    try:
+        return TableConfig.load(storage, base=ROOT)
+    except ConfigError as error:
+        message = f"the table's metadata table cannot be read: {error.message}"
+        raise MetadataUnavailableError(message, path=error.path) from error
 
 
 def data_files(files: Iterable[FileInfo]) -> Iterator[tuple[FileInfo, BaseFileName | LogFileName]]:

@@ -26,7 +26,6 @@ _REMEDY = "read the table without its metadata table; drop it and let Hudi's wri
 _WHOLE_FILE = 1 << 20
 """Bytes up to which a log file is read with one request: the metadata table's are some ten kilobytes."""
 
-
 RolledBack = Callable[[Instant], list[str]]
 
 

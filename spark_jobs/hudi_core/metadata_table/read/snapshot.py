@@ -9,11 +9,18 @@ from functools import cached_property, partial
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFoundError
+from hudi_core.errors import MetadataUnavailableError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_initialization, is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files, merged_slices, partition_folders
+from hudi_core.metadata_table.read.file_group import (
+    ROOT,
+    MergedSlice,
+    data_files,
+    load_metadata_config,
+    merged_slices,
+    partition_folders,
+)
 from hudi_core.metadata_table.read.group_reader import GroupReader, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter, rolled_back_by, valid_instants
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
@@ -182,11 +189,7 @@ class MetadataTableSnapshot:
 
     @cached_property
     def _metadata_config(self) -> TableConfig:
-        try:
-            return TableConfig.load(self.storage, base=ROOT)
-        except ConfigError as error:
-            message = f"the table's metadata table cannot be read: {error.message}"
-            raise MetadataUnavailableError(message, path=error.path) from error
+        return load_metadata_config(self.storage)
 
     @cached_property
     def blocks(self) -> BlockFilter:

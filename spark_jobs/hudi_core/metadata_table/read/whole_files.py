@@ -30,7 +30,6 @@ StatsOfAll = Callable[[Sequence[Instant]], Mapping[Instant, Iterable[WrittenFile
 StatsOfAttempts = Callable[[Instant], Iterable[WrittenFile]]
 """The write stats of all completed files of one commit of the metadata table."""
 
-
 DAMAGED: Final = (
     "restore the file from a copy, or read the table without its metadata table (`--metadata off`); to rebuild it: "
     "`hudictl metadata drop TABLE`, then `hudictl metadata create TABLE`, or Hudi's next write"

@@ -34,7 +34,6 @@ _NULL_TYPE: Final = 1
 NUMBERS: Final = ("int", "long", "float", "double")
 """Kinds that compare with each other, each wider than those before it: a column may have been widened."""
 
-
 _FLOATS: Final = frozenset({"float", "double"})
 _LONG: Final = 2048
 """The least bytes of a chunk without statistics, before compression: it stores the longer one of two values of 4096."""

@@ -19,7 +19,6 @@ from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import ROOT, file_groups, merged_slices, partition_folders, pending_bases
 from hudi_core.metadata_table.timeline import MetadataTimeline, ServiceOutcome
 from hudi_core.model.partition import join
-from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.clean import (
     CleanedPartition,
@@ -48,20 +47,20 @@ _THREADS: Final = 16
 """Deletes at a time: on object stores each is a request that waits."""
 
 
-def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_retained: int) -> ServiceOutcome:
+def clean(metadata_timeline: MetadataTimeline, data_commits_retained: int) -> ServiceOutcome:
     """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
     (`hoodie.clean.commits.retained`).
 
     The caller holds the table lock. Killed anywhere, it can be run again. Raises FormatError for a pending plan that
     names something else than files of the metadata table, or files that readers need; nothing was deleted then.
     """
-    active, features = metadata_timeline.active, metadata_timeline.features
+    active, storage = metadata_timeline.active, metadata_timeline.storage
     timeline = active.load()
     pending = _pending_plans(active, timeline)
     if pending:
         for plan, path in pending.values():
-            _check_unneeded(storage, metadata_timeline, timeline, plan, path)
-        return _execute_all(storage, metadata_timeline, pending)
+            _check_unneeded(metadata_timeline, timeline, plan, path)
+        return _execute_all(metadata_timeline, pending)
     timeline = timeline.filter(lambda item: item.is_completed or item.action != Action.CLEAN)
     latest = timeline.completed().of_actions(Action.DELTA_COMMIT).last()
     compaction = latest_compaction(timeline)
@@ -73,10 +72,10 @@ def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_re
             "readers may need them"
         )
     retained = max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA))
-    plan = _plan(storage, metadata_timeline, timeline, retained)
+    plan = _plan(metadata_timeline, timeline, retained)
     if not plan.files:
         return ServiceOutcome(reason="every slice of the metadata table is to be kept")
-    if features.metadata_suffixes:
+    if metadata_timeline.features.metadata_suffixes:
         instant = OperationSuffix.CLEAN.of(latest.requested_time)
     else:
         instant = metadata_timeline.clock.next(timeline)
@@ -86,7 +85,7 @@ def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_re
         )
     content = encode_clean_plan(plan, lambda path: plan_address(storage, f"{ROOT}/{path}"))
     active.create_requested(instant, Action.CLEAN, content)
-    return _execute_all(storage, metadata_timeline, _pending_plans(active, active.load()))
+    return _execute_all(metadata_timeline, _pending_plans(active, active.load()))
 
 
 def _pending_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, PlanAndPath]:
@@ -102,8 +101,8 @@ def _pending_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, Plan
     return plans
 
 
-def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, retained: int) -> CleanPlan:
-    features, commits = metadata_timeline.features, timeline.commits()
+def _plan(metadata_timeline: MetadataTimeline, timeline: Timeline, retained: int) -> CleanPlan:
+    features, storage, commits = metadata_timeline.features, metadata_timeline.storage, timeline.commits()
     last, by_versions = commits.last(), features.metadata_keeps_versions
     earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
     compactions = pending_bases(metadata_timeline.active, timeline).items()
@@ -124,13 +123,12 @@ def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timel
     )
 
 
-def _check_unneeded(
-    storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, plan: CleanPlan, path: str
-) -> None:
+def _check_unneeded(metadata_timeline: MetadataTimeline, timeline: Timeline, plan: CleanPlan, path: str) -> None:
     """Raises FormatError where a pending clean's plan, perhaps another writer's, names a file that readers merge."""
     for partition, names in plan.files.items():
         folder = f"{ROOT}/{partition}"
-        slices = merged_slices(folder, storage.list_files(folder), timeline, metadata_timeline.features.layout)
+        files = metadata_timeline.storage.list_files(folder)
+        slices = merged_slices(folder, files, timeline, metadata_timeline.features.layout)
         needed = {info.name for item in slices for info in (*item.logs, *([item.base_file] if item.base_file else []))}
         wrong = sorted(needed.intersection(names))
         if wrong:
@@ -141,15 +139,13 @@ def _check_unneeded(
             )
 
 
-def _execute_all(
-    storage: Storage, metadata_timeline: MetadataTimeline, plans: Mapping[str, PlanAndPath]
-) -> ServiceOutcome:
-    deleted = (_execute(storage, metadata_timeline, instant, *found) for instant, found in plans.items())
+def _execute_all(metadata_timeline: MetadataTimeline, plans: Mapping[str, PlanAndPath]) -> ServiceOutcome:
+    deleted = (_execute(metadata_timeline, instant, *found) for instant, found in plans.items())
     return ServiceOutcome(tuple(plans), sum(deleted))
 
 
-def _execute(storage: Storage, metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan, path: str) -> int:
-    started = time.monotonic()
+def _execute(metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan, path: str) -> int:
+    started, storage = time.monotonic(), metadata_timeline.storage
     in_inflight = metadata_timeline.features.clean_plan_in_inflight
     metadata_timeline.active.to_inflight(instant, Action.CLEAN, storage.read(path) if in_inflight else b"")
     paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]

@@ -37,12 +37,10 @@ from hudi_core.view.file_group import DataFile, FileSlice, check_slice
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
-
 _BLANK: Final = bytes(len(META_FIELDS))
 """The `_hoodie_*` fields, all null, as an encoded record begins with them."""
 _Item = tuple[bytes, int, int, bytes | None]
 """Key, position of the source, position in it, value; None deletes the key."""
-
 
 _UNIT: Final = "compaction unit"
 

@@ -37,7 +37,6 @@ from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)
 
-
 _ROUND = 200
 """Instants in memory at once: the metadata table's have some 20 KB each."""
 
@@ -73,11 +72,11 @@ def perform_table_services(
     compaction = MetadataCompaction(storage, config, token, clock, workers, guard)
     finished = compaction.finish()
     guard()
-    cleaned = clean(storage, metadata_timeline, retained)
+    cleaned = clean(metadata_timeline, retained)
     guard()
     compacted = finished if finished.instants else compaction.run(trigger)
     guard()
-    archived = archive(storage, metadata_timeline, ActiveTimeline(storage, config).load(), archiving, guard)
+    archived = archive(metadata_timeline, ActiveTimeline(storage, config).load(), archiving, guard)
     return ServiceResults(rolled_back, compacted, cleaned, archived)
 
 
@@ -157,11 +156,9 @@ def _by_number(others: Timeline, least: int, most: int) -> list[Instant]:
     return found
 
 
-def archive(
-    storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, config: ArchiveConfig, guard: Guard
-) -> ServiceOutcome:
+def archive(metadata_timeline: MetadataTimeline, data: Timeline, config: ArchiveConfig, guard: Guard) -> ServiceOutcome:
     """The caller holds the table lock. Killed anywhere, it can be run again. Memory: a round of instants."""
-    active, features = metadata_timeline.active, metadata_timeline.features
+    active, features, storage = metadata_timeline.active, metadata_timeline.features, metadata_timeline.storage
     counts_cleans = not features.completion_time_in_name
     if counts_cleans:
         finish_merge(storage, metadata_timeline.history_folder)

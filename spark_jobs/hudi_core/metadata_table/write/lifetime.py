@@ -41,7 +41,6 @@ from hudi_core.storage.base import Storage
 
 _PROPERTIES = f"{ROOT}/{PROPERTIES}"
 
-
 _SUFFIX: Final = "_metadata"
 _PAYLOAD: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
 _KEY_GENERATOR: Final = "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator"

@@ -277,7 +277,7 @@ class MetadataPublisher:
 
     @property
     def _writer(self) -> DeltaWriter:
-        return DeltaWriter(self.storage, self._metadata_timeline, self.token)
+        return DeltaWriter(self._metadata_timeline, self.token)
 
     @cached_property
     def _rollback(self) -> MetadataRollback:

@@ -10,7 +10,7 @@ slices of compactions deleted; in layout 2 all files are deleted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hudi_core.config.table_config import TableConfig
@@ -87,20 +87,24 @@ class MetadataRestore:
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
         """The metadata table's instant of the pending restore: no other writer creates one meanwhile."""
-        data = self._data_timeline()
-        for item in timeline.of_actions(action):
-            if item.requested_time > after and not data.contains(item.requested_time):
-                return item
-        return None
-
-    def _data_timeline(self) -> Timeline:
-        return ActiveTimeline(self.storage, self.config).load()
+        data = ActiveTimeline(self.storage, self.config).load()
+        return (
+            timeline.of_actions(action)
+            .filter(lambda item: item.requested_time > after and not data.contains(item.requested_time))
+            .first()
+        )
 
     def _roll_back_to(self, target: str, restore: str, found: Instant | None) -> None:
         started = time.monotonic()
         instant = self._request(target, restore) if found is None else found.requested_time
-        planned = self._read_plan(instant).instants
-        self.metadata_timeline.active.to_inflight(instant, Action.RESTORE)
+        active = self.metadata_timeline.active
+        try:
+            path = active.path(instant, Action.RESTORE, State.REQUESTED)
+            planned = decode_restore_plan(active.read_requested(instant, Action.RESTORE), path=path).instants
+        except CorruptFileError as error:
+            error.remedy = "drop the metadata table: Hudi's next write rebuilds it"
+            raise
+        active.to_inflight(instant, Action.RESTORE)
         done = self._roll_back(planned, instant)
         rollbacks = {
             item.time: RollbackMetadata(instant, 0, item.time, item.action, done[item.time].partitions(self.storage))
@@ -109,30 +113,23 @@ class MetadataRestore:
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_restore_metadata(RestoreMetadata(instant, took, planned, rollbacks))
         self.metadata_timeline.complete(instant, Action.RESTORE, metadata)
-        self._forget_rollbacks(target, instant)
+        # The rollbacks of instants that are gone (BaseRestoreActionExecutor.finishRestore).
+        for item in active.load().of_actions(Action.ROLLBACK):
+            if target < item.requested_time < instant:
+                active.undo(item.requested_time, Action.ROLLBACK)
 
     def _request(self, target: str, restore: str) -> str:
-        timeline = self.metadata_timeline.active.load()
+        active = self.metadata_timeline.active
+        timeline = active.load()
         until = completed_at(self.metadata_timeline, timeline, target)
         if until is None:
-            raise TimelineError(
-                f"the metadata table's timeline does not hold {target}",
-                path=self.metadata_timeline.active.folder,
-                remedy="drop the metadata table",
-            )
+            message = f"the metadata table's timeline does not hold {target}"
+            raise TimelineError(message, path=active.folder, remedy="drop the metadata table")
         later = instants_after(self.metadata_timeline, timeline, target, until)
         plan = RestorePlan(target, tuple(RestoredInstant(item.requested_time, item.action) for item in later))
         instant = self.metadata_timeline.clock.next(timeline, minimum=restore)
-        self.metadata_timeline.active.create_requested(instant, Action.RESTORE, encode_restore_plan(plan))
+        active.create_requested(instant, Action.RESTORE, encode_restore_plan(plan))
         return instant
-
-    def _read_plan(self, instant: str) -> RestorePlan:
-        path = self.metadata_timeline.active.path(instant, Action.RESTORE, State.REQUESTED)
-        try:
-            return decode_restore_plan(self.metadata_timeline.active.read_requested(instant, Action.RESTORE), path=path)
-        except CorruptFileError as error:
-            error.remedy = "drop the metadata table: Hudi's next write rebuilds it"
-            raise
 
     def _roll_back(self, planned: Sequence[RestoredInstant], restore: str) -> Mapping[str, _RolledBack]:
         """Deletes the files of the instants, cancels their blocks in other files, then deletes the instants: newest
@@ -152,27 +149,24 @@ class MetadataRestore:
             if item.action in _COMPACTING:
                 self._delete(done[item.time].deleted)
                 self._remove(item)
-        for item in planned:
-            if item.action not in _COMPACTING:
-                self._delete(done[item.time].deleted)
+        self._delete(info for item in planned if item.action not in _COMPACTING for info in done[item.time].deleted)
         if not self.metadata_timeline.features.rollback_deletes_logs:
             self._cancel_blocks(done, restore)
         for item in planned:
             self._remove(item)
         return done
 
-    def _delete(self, files: Sequence[FileInfo]) -> None:
+    def _delete(self, files: Iterable[FileInfo]) -> None:
         for info in files:
             self.storage.delete(info.path)
 
     def _remove(self, item: RestoredInstant, *, completed_only: bool = False) -> None:
-        found = self.metadata_timeline.active.load().find(item.time, item.action)
-        if found is None:
-            return
-        if completed_only:
-            self.metadata_timeline.active.remove(item.time, found.pending_action, State.COMPLETED)
-        else:
-            self.metadata_timeline.active.undo(item.time, found.pending_action)
+        active = self.metadata_timeline.active
+        found = active.load().find(item.time, item.action)
+        if found is not None and completed_only:
+            active.remove(item.time, found.pending_action, State.COMPLETED)
+        elif found is not None:
+            active.undo(item.time, found.pending_action)
 
     def _cancel_blocks(self, done: Mapping[str, _RolledBack], restore: str) -> None:
         for place in self.metadata_timeline.all_slices(self.metadata_timeline.active.load()):
@@ -185,12 +179,6 @@ class MetadataRestore:
                     commands = rolled_back.commands.setdefault(place.partition, {})
                     commands[status_address(self.storage, written.path)] = written.size
                     rolled_back.logs.setdefault(place.partition, {}).update(sizes_by_address(self.storage, live))
-
-    def _forget_rollbacks(self, target: str, restore: str) -> None:
-        """Of instants that are gone (BaseRestoreActionExecutor.finishRestore)."""
-        for item in self.metadata_timeline.active.load().of_actions(Action.ROLLBACK):
-            if target < item.requested_time < restore:
-                self.metadata_timeline.active.undo(item.requested_time, Action.ROLLBACK)
 
     def _sync(self, restore: str) -> None:
         timeline = self.metadata_timeline.active.load()
@@ -205,10 +193,10 @@ class MetadataRestore:
             instant = self.metadata_timeline.clock.next(timeline, minimum=after)
             if self.metadata_timeline.features.metadata_suffixes:
                 instant = OperationSuffix.RESTORE.of(instant)
-        changes = sync_changes(self.storage, self.config, self._data_timeline(), restore)
+        changes = sync_changes(self.storage, self.config, ActiveTimeline(self.storage, self.config).load(), restore)
         table = StoredTable(self.storage, self.config, {})
         records = restore_updates(instant, changes, self.config.metadata_partitions, table)
-        DeltaWriter(self.storage, self.metadata_timeline, self.token).write(instant, records)
+        DeltaWriter(self.metadata_timeline, self.token).write(instant, records)
 
 
 def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline, restore: str) -> FileChanges:

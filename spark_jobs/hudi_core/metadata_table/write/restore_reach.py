@@ -33,7 +33,6 @@ _FIRST_LOG = WriteToken(0, 0, 0)
 """Of the log file with which a file group starts (HoodieBackedTableMetadataWriter.initializeFileGroups)."""
 _WRITES = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
-
 _COMMIT_TIME: Final = re.compile(rb"^commitTime=(\d+)\s*$", re.MULTILINE)
 
 

@@ -70,15 +70,11 @@ _REBUILD = (
 class FileDeletion:
     """Of metadata tables whose log files carry the instant that writes them."""
 
-    storage: Storage
     metadata_timeline: MetadataTimeline
 
-    def instant_of(self, rollback: str) -> str:
-        return rollback
-
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
-        files = [info for info, _ in files_written_by(self.storage, frozenset({failed}))]
-        addresses = addresses_by_partition(self.storage, files)
+        files = [info for info, _ in files_written_by(self.metadata_timeline.storage, frozenset({failed}))]
+        addresses = addresses_by_partition(self.metadata_timeline.storage, files)
         return files, [
             RollbackRequest(partition, files_to_delete=(address,))
             for partition, found in addresses.items()
@@ -90,15 +86,16 @@ class FileDeletion:
 
         Raises ConflictError where its writer, presumed dead, wrote more meanwhile.
         """
-        self.metadata_timeline.active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+        active = self.metadata_timeline.active
+        active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
         for info in files:
-            self.storage.delete(info.path)
-        self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
-        timeline = self.metadata_timeline.active.load()
+            self.metadata_timeline.storage.delete(info.path)
+        active.undo(failed, Action.DELTA_COMMIT)
+        timeline = active.load()
         late, _ = self.find(timeline, failed)
         if late or timeline.find(failed, Action.DELTA_COMMIT) is not None:
-            raise still_written(failed, late[0].path if late else self.metadata_timeline.active.folder)
-        deleted = addresses_by_partition(self.storage, files) or {FILES_PARTITION: ()}
+            raise _still_written(failed, late[0].path if late else active.folder)
+        deleted = addresses_by_partition(self.metadata_timeline.storage, files) or {FILES_PARTITION: ()}
         return [RollbackPartition(partition, addresses) for partition, addresses in deleted.items()]
 
 
@@ -106,18 +103,22 @@ class FileDeletion:
 class CommandBlocks:
     """Of metadata tables whose log files carry the base instant of their slice."""
 
-    storage: Storage
     metadata_timeline: MetadataTimeline
 
-    def instant_of(self, rollback: str) -> str:
-        return OperationSuffix.ROLLBACK.of(rollback)
+    @property
+    def _storage(self) -> Storage:
+        return self.metadata_timeline.storage
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
         """The log files in which blocks of `failed` count, and requests to cancel them: a look at their headers."""
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
             RollbackRequest(
-                place.partition, place.file_id, place.base_instant, (), sizes_by_address(self.storage, blocks.live)
+                place.partition,
+                place.file_id,
+                place.base_instant,
+                (),
+                sizes_by_address(self._storage, blocks.live),
             )
             for place, blocks in groups
             if blocks.live
@@ -133,9 +134,9 @@ class CommandBlocks:
         awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
         for place, blocks in self._groups(timeline, failed):
             if blocks.live:
-                append_command(self.storage, place, failed, rollback)
+                append_command(self._storage, place, failed, rollback)
             elif awaited(place) and all(by != rollback for _, by in blocks.commands):
-                append_command(self.storage, place, failed, rollback, behind=1)
+                append_command(self._storage, place, failed, rollback, behind=1)
         self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
         return self._undone(failed, rollback, files)
 
@@ -143,15 +144,11 @@ class CommandBlocks:
         """Whether an incomplete deltacommit's writer may still put a block there: in `files`, or named inflight."""
         if delta_commit is None or delta_commit.is_completed:
             return lambda place: False
-        profile = (
-            b"" if delta_commit.state is State.REQUESTED else self.metadata_timeline.active.read_details(delta_commit)
-        )
-        stats = (
-            decode_commit(profile, path=self.metadata_timeline.active.path_of(delta_commit)).partition_to_write_stats
-            if profile
-            else {}
-        )
-        named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
+        active, named = self.metadata_timeline.active, set[tuple[str, str]]()
+        profile = b"" if delta_commit.state is State.REQUESTED else active.read_details(delta_commit)
+        if profile:
+            stats = decode_commit(profile, path=active.path_of(delta_commit)).partition_to_write_stats
+            named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
         return lambda place: place.partition == FILES_PARTITION or (place.partition, place.file_id) in named
 
     def _undone(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
@@ -159,17 +156,17 @@ class CommandBlocks:
         commands: dict[str, dict[str, int]] = {}
         for place, blocks in self._groups(self.metadata_timeline.active.load(), failed):
             if blocks.live:
-                raise still_written(failed, blocks.live[0].path)
+                raise _still_written(failed, blocks.live[0].path)
             for info, instant in blocks.commands:
                 if instant == rollback:
-                    commands.setdefault(place.partition, {})[status_address(self.storage, info.path)] = info.size
-        logs = {name: sizes_by_address(self.storage, found) for name, found in by_partition(files).items()}
+                    commands.setdefault(place.partition, {})[status_address(self._storage, info.path)] = info.size
+        logs = {name: sizes_by_address(self._storage, found) for name, found in by_partition(files).items()}
         names = sorted({*logs, *commands}) or [FILES_PARTITION]
         return [RollbackPartition(name, (), (), commands.get(name, {}), logs.get(name, {})) for name in names]
 
     def _groups(self, timeline: Timeline, failed: str) -> list[tuple[LatestSlice, BlocksOf]]:
         return [
-            (place, blocks_of(self.storage, place.logs, failed))
+            (place, blocks_of(self._storage, place.logs, failed))
             for place in self.metadata_timeline.all_slices(timeline)
         ]
 
@@ -188,7 +185,7 @@ def append_command(storage: Storage, place: LatestSlice, target: str, rollback: 
     return FileInfo(path, len(block), 0.0)
 
 
-def still_written(failed: str, path: str) -> ConflictError:
+def _still_written(failed: str, path: str) -> ConflictError:
     """For a writer that writes `path` under the instant that is rolled back."""
     return ConflictError(
         f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive",
@@ -226,10 +223,11 @@ def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, i
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What the metadata table holds of an instant: its deltacommit, an unfinished rollback of it, files with blocks
-    that count, and the requests to undo these. True while there is something that a rollback must take out.
+    """What the metadata table, at `timeline`, holds of an instant: its deltacommit, an unfinished rollback of it, files
+    with blocks that count, and the requests to undo these. True while there is something that a rollback must take out.
     """
 
+    timeline: Timeline
     delta_commit: Instant | None
     pending_rollback: str | None
     live: list[FileInfo]
@@ -251,18 +249,27 @@ class MetadataRollback:
         self._metadata_timeline = MetadataTimeline(storage, config, clock)
         self._token = token
 
+    @property
+    def _deletes(self) -> bool:
+        return self._metadata_timeline.features.rollback_deletes_logs
+
     @cached_property
     def _strategy(self) -> FileDeletion | CommandBlocks:
-        deletes = self._metadata_timeline.features.rollback_deletes_logs
-        return (FileDeletion if deletes else CommandBlocks)(self._storage, self._metadata_timeline)
+        return (FileDeletion if self._deletes else CommandBlocks)(self._metadata_timeline)
 
     def footprint(self, failed: str) -> Footprint:
         """One look at the timeline, and one at every partition."""
-        return self._footprint(self._metadata_timeline.active.load(), failed)
+        timeline = self._metadata_timeline.active.load()
+        live, requests = self._strategy.find(timeline, failed)
+        pending = pending_rollback_of(self._metadata_timeline.active, timeline, failed)
+        return Footprint(timeline, timeline.find(failed, Action.DELTA_COMMIT), pending, live, requests)
 
-    def check(self, failed: str) -> None:
+    def check(self, failed: str) -> Footprint:
         """Raises TimelineError when a compaction has merged the failed instant: only a rebuild helps then."""
-        self._checked_footprint(self._metadata_timeline.active.load(), failed)
+        footprint = self.footprint(failed)
+        if footprint:
+            self._check_not_merged(footprint, failed)
+        return footprint
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt.
@@ -273,13 +280,13 @@ class MetadataRollback:
         """
         started = time.monotonic()
         active = self._metadata_timeline.active
-        timeline = active.load()
-        footprint = self._checked_footprint(timeline, failed)
+        footprint = self.check(failed)
         self._publish(rollback, changes or FileChanges())
         if not footprint:
             return
-        instant = footprint.pending_rollback or self._strategy.instant_of(rollback)
-        done = timeline.find(instant, Action.ROLLBACK)
+        own = rollback if self._deletes else OperationSuffix.ROLLBACK.of(rollback)
+        instant = footprint.pending_rollback or own
+        done = footprint.timeline.find(instant, Action.ROLLBACK)
         if done is not None and done.is_completed:
             log.warning(
                 "blocks of %s were written into the metadata table after rollback %s of it had completed: removed",
@@ -298,36 +305,24 @@ class MetadataRollback:
         self._metadata_timeline.complete(instant, Action.ROLLBACK, encode_rollback_metadata(metadata))
 
     def _publish(self, rollback: str, changes: FileChanges) -> None:
-        if self._metadata_timeline.features.rollback_deletes_logs:
+        if self._deletes:
             return
         table = StoredTable(self._storage, self._config, {})
         records = rollback_updates(changes, self._config.metadata_partitions, table)
-        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(rollback, records)
+        DeltaWriter(self._metadata_timeline, self._token).write(rollback, records)
 
-    def _footprint(self, timeline: Timeline, failed: str) -> Footprint:
-        live, requests = self._strategy.find(timeline, failed)
-        pending = pending_rollback_of(self._metadata_timeline.active, timeline, failed)
-        return Footprint(timeline.find(failed, Action.DELTA_COMMIT), pending, live, requests)
-
-    def _checked_footprint(self, timeline: Timeline, failed: str) -> Footprint:
-        found = self._footprint(timeline, failed)
-        if found:
-            self._check_not_merged(timeline, failed)
-        return found
-
-    def _check_not_merged(self, timeline: Timeline, failed: str) -> None:
-        """Raises TimelineError when a compaction or log compaction has merged `failed`, or is about to.
-
-        HoodieBackedTableMetadataWriter.validateRollback: in layout 1 by requested times; in layout 2 a compaction
+    def _check_not_merged(self, footprint: Footprint, failed: str) -> None:
+        """HoodieBackedTableMetadataWriter.validateRollback: in layout 1 by requested times; in layout 2 a compaction
         merges what was completed before it was requested. Hudi does not look at pending compactions; one whose plan
         names the instant's logs would fail without them.
         """
-        found = timeline.find(failed, Action.DELTA_COMMIT)
-        by_completion = self._metadata_timeline.features.completion_time_in_name
-        if by_completion and (found is None or not found.is_completed):
-            return
-        written = failed if found is None or not by_completion else found.completed_at
-        for other in reversed(timeline.instants):
+        written = failed
+        if self._metadata_timeline.features.completion_time_in_name:
+            delta_commit = footprint.delta_commit
+            if delta_commit is None or not delta_commit.is_completed:
+                return
+            written = delta_commit.completed_at
+        for other in reversed(footprint.timeline.instants):
             merges = other.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or other.action == Action.COMMIT
             if merges and other.requested_time >= written:
                 verb = "was compacted" if other.is_completed else "is about to be compacted"

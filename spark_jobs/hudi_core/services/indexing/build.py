@@ -36,7 +36,6 @@ _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.RO
 """They leave the rows and files of completed commits alone; of rollbacks see _rolled_back."""
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
-
 Written = Mapping[str, Sequence[NewBaseFile]]
 
 

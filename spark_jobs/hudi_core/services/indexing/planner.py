@@ -59,7 +59,6 @@ _NO_METADATA_TABLE: Final = (
     "or let its writers by hoodie.metadata.enable=true"
 )
 
-
 _IDENTITY: Final = "identity"
 _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
     (BLOOM_FILTERS_ENABLE, BLOOM_FILTERS),

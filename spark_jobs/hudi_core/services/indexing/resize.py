@@ -21,9 +21,8 @@ from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.metadata_table.initialize.target import first_log
 from hudi_core.metadata_table.instants import is_early
 from hudi_core.metadata_table.partition_type import is_row_level
-from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.file_group import ROOT, data_files
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
@@ -81,8 +80,7 @@ def settings_for(count: int) -> dict[str, str]:
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
     """By the prefix of their ids: `record-index`, in a partitioned one also a data partition's name."""
-    parsed = (parse_data_file(info.name) for info in storage.list_files(f"{ROOT}/{name}"))
-    ids = {item.file_id for item in parsed if item is not None}
+    ids = {parsed.file_id for _, parsed in data_files(storage.list_files(f"{ROOT}/{name}"))}
     return dict(Counter(file_id.rsplit("-", 2)[0] for file_id in ids))
 
 
@@ -109,19 +107,15 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
     folders = [f"{ROOT}/{name}" for name in sorted(config.metadata_partitions.intersection(names))]
     pending = metadata_timeline.active.load().pending().find(instant, Action.DELTA_COMMIT)
     for folder in folders:
-        files = [
-            (info.path, parsed)
-            for info in context.storage.list_files(folder)
-            if (parsed := parse_data_file(info.name)) is not None
-        ]
-        paths = {path for path, _ in files}
-        for path, name in files:
+        files = list(data_files(context.storage.list_files(folder)))
+        paths = {info.path for info, _ in files}
+        for info, name in files:
             if is_early(name.instant):
                 is_left = join(folder, str(first_log(name.file_id, name.instant))) not in paths
             else:
                 is_left = pending is not None and name.instant == instant
             if is_left:
-                log.warning("%s is of a build that another writer's has replaced: deleted", path)
-                context.storage.delete(path)
+                log.warning("%s is of a build that another writer's has replaced: deleted", info.path)
+                context.storage.delete(info.path)
     if pending is not None:
         metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)

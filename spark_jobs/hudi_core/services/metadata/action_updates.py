@@ -119,7 +119,7 @@ class ActionUpdates:
         return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, files_of)
 
     def writer(self) -> DeltaWriter:
-        return DeltaWriter(self.context.storage, self.metadata_timeline, self.workers.token)
+        return DeltaWriter(self.metadata_timeline, self.workers.token)
 
     def _apply_commit(self, item: Instant) -> None:
         metadata, instant = self._remaining_commit(item), item.requested_time

@@ -42,16 +42,13 @@ from hudi_core.timeline.timeline import Timeline
 if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
 
-
 log = logging.getLogger(__name__)
-
 
 REBUILD: Final = (
     "run `hudictl metadata drop TABLE`, then `hudictl metadata create TABLE` with the partitions that it had"
 )
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
 """Each of these has a deltacommit of the same instant."""
-
 
 Doubts = Mapping[str, frozenset[FileGroupId] | None]
 

@@ -201,7 +201,7 @@ def _publish(
     guard()
     if recorded:
         roll_back_failed(storage, config, token, context.clock())
-        DeltaWriter(storage, metadata_timeline, token).write(instant, recorded)
+        DeltaWriter(metadata_timeline, token).write(instant, recorded)
         guard()
     if definition is not None:
         fields = tuple(dict.fromkeys([*definition.source_fields, *columns]))

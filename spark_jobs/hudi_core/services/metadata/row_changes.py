@@ -29,7 +29,6 @@ from hudi_core.view.listing import FileListing
 if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
 
-
 REBUILD_ROW_LEVEL: Final = (
     "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them again"
 )

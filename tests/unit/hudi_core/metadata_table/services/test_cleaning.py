@@ -21,7 +21,7 @@ from tests.unit.hudi_core.metadata_table.services.test_compaction import compact
 def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     table = many_slices(golden, version)
     before, files = held(table), data_files(table)
-    done = clean(table.storage, metadata_timeline_of(table), 1)
+    done = clean(metadata_timeline_of(table), 1)
     assert done.files > 4, done.reason
     (instant,) = done.instants
     assert version != "6" or instant.endswith("002")
@@ -37,7 +37,7 @@ def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     assert len(names) == metadata["totalFilesDeleted"] == done.files
     assert not any((table.path / ROOT / partition / name).exists() for partition, name in names)
     assert data_files(table) == files - done.files
-    again = clean(table.storage, metadata_timeline_of(table), 1)
+    again = clean(metadata_timeline_of(table), 1)
     assert not again.instants
     assert again.reason
 
@@ -46,9 +46,9 @@ def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
 def test_a_clean_waits_for_readers_behind_a_compaction(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor_compacted").table)
     compaction(table).run(trigger=1)
-    assert "instants came after compaction" in clean(table.storage, metadata_timeline_of(table), 1).reason
+    assert "instants came after compaction" in clean(metadata_timeline_of(table), 1).reason
     fresh = Table(golden("6", "mdt_all_mor").table)
-    assert "never compacted" in clean(fresh.storage, metadata_timeline_of(fresh), 1).reason
+    assert "never compacted" in clean(metadata_timeline_of(fresh), 1).reason
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -57,7 +57,7 @@ def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
     but two slices.
     """
     table = many_slices(golden, version)
-    done = clean(table.storage, metadata_timeline_of(table), 10000)
+    done = clean(metadata_timeline_of(table), 10000)
     assert bool(done.instants) is (version == "9")
     assert all(
         len(list(folder.glob("files-0000-0_*.hfile"))) == 2
@@ -77,7 +77,7 @@ def test_a_pending_plan_that_names_what_readers_need_deletes_nothing(golden: Gol
     metadata_timeline.active.create_requested(instant, Action.CLEAN, content)
     before = sorted(table.path.rglob("*"))
     with pytest.raises(FormatError, match=latest.name) as caught:
-        clean(table.storage, metadata_timeline, 1)
+        clean(metadata_timeline, 1)
     assert instant in str(caught.value.path)
     assert sorted(table.path.rglob("*")) == before
 
@@ -96,7 +96,7 @@ def test_a_clean_whose_plan_a_crash_left_empty_leaves_the_timeline(
     metadata_timeline.active.create_requested(empty, Action.CLEAN)
     if inflight:
         metadata_timeline.active.to_inflight(empty, Action.CLEAN)
-    done = clean(table.storage, metadata_timeline, 1)
+    done = clean(metadata_timeline, 1)
     assert done.files > 4, done.reason
     timeline = metadata_timeline.active.load()
     assert timeline.pending().of_actions(Action.CLEAN).instants == ()
@@ -107,13 +107,13 @@ def test_a_clean_whose_plan_a_crash_left_empty_leaves_the_timeline(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_clean_that_was_cut_off_is_finished_by_its_plan(golden: Golden, version: str) -> None:
     table, whole = many_slices(golden, version), many_slices(golden, version)
-    assert clean(whole.storage, metadata_timeline_of(whole), 1).files > 4
+    assert clean(metadata_timeline_of(whole), 1).files > 4
     plan = FaultPlan(kill_at=3, counts=MUTATIONS)
     storage = FaultStorage(table.storage, plan)
     with pytest.raises(InjectedCrash):
-        clean(storage, metadata_timeline_of(table, storage), 1)
+        clean(metadata_timeline_of(table, storage), 1)
     (pending,) = metadata_timeline_of(table).active.load().pending().of_actions(Action.CLEAN)
-    assert clean(table.storage, metadata_timeline_of(table), 1).instants == (pending.requested_time,)
+    assert clean(metadata_timeline_of(table), 1).instants == (pending.requested_time,)
     assert data_files(table) == data_files(whole)
 
 

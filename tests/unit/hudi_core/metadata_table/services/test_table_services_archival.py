@@ -61,7 +61,7 @@ def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     gone = [item for item in table.data.load() if item.is_completed][:2]
     table.data.forget(gone)
     metadata_timeline = metadata_timeline_of(table)
-    done = archive(table.storage, metadata_timeline, table.data.load(), SMALL, lambda: None)
+    done = archive(metadata_timeline, table.data.load(), SMALL, lambda: None)
     assert len(done.instants) > 2, done.reason
     left = {item.requested_time for item in table.metadata_timeline.load()}
     assert left.isdisjoint(done.instants)
@@ -72,7 +72,7 @@ def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     assert writer.held(archived) or version != "6"
     assert list((table.path / metadata_timeline.history_folder).glob("*"))
     assert held(table) == before
-    assert archive(table.storage, metadata_timeline, table.data.load(), SMALL, lambda: None).instants == ()
+    assert archive(metadata_timeline, table.data.load(), SMALL, lambda: None).instants == ()
 
 
 def test_what_completed_after_the_compaction_was_requested_is_not_in_it() -> None:

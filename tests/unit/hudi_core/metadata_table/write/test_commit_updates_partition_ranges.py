@@ -26,7 +26,7 @@ def widen(table: Table, *partitions: str) -> tuple[str, ...]:
     def files_of(instant: str, nothing: CommitMetadata) -> RemainingFiles:
         return RemainingFiles(table.storage, table.config, instant, nothing)
 
-    writer = DeltaWriter(table.storage, timeline, TOKEN)
+    writer = DeltaWriter(timeline, TOKEN)
     indexed = StoredTable(table.storage, table.config, {})
     return widen_ranges(writer, indexed, table.config.metadata_partitions, table.data.load(), partitions, files_of)
 

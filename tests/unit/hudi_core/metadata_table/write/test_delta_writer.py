@@ -37,7 +37,6 @@ PARTITION = "2024-01-01"
 def writer(table: Table, epoch: int, storage: Storage | None = None) -> DeltaWriter:
     mine = storage or table.storage
     return DeltaWriter(
-        mine,
         MetadataTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)),
         WriteToken(0, epoch, 0),
     )

@@ -63,7 +63,7 @@ def initialized(table: Table) -> str:
 def writer(table: Table, storage: Storage | None = None) -> DeltaWriter:
     mine = storage or table.storage
     return DeltaWriter(
-        mine, MetadataTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, 1, 0)
+        MetadataTimeline(mine, table.config, InstantClock("UTC", sleep=lambda seconds: None)), WriteToken(0, 1, 0)
     )
 
 

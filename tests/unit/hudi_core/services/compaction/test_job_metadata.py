@@ -183,7 +183,7 @@ def test_a_current_file_that_the_index_lacks_is_read(golden: Golden, version: st
     cleaned = table.new_instant()
     table.data.create_requested(cleaned, Action.CLEAN, b"plan")
     records = clean_updates(cleaned, changes, ["column_stats"], publisher._table())
-    DeltaWriter(table.storage, MetadataTimeline(table.storage, table.config), WriteToken(0, 1, 0)).write(
+    DeltaWriter(MetadataTimeline(table.storage, table.config), WriteToken(0, 1, 0)).write(
         cleaned, {"column_stats": records["column_stats"]}
     )
     complete_clean(table, cleaned)

@@ -77,9 +77,7 @@ def record(
     metadata_timeline = MetadataTimeline(
         table.storage, table.config, InstantClock(table.config.timezone, sleep=lambda seconds: None)
     )
-    DeltaWriter(table.storage, metadata_timeline, TOKEN).write(
-        instant, {"partition_stats": partition_type.of_commit(statistics)}
-    )
+    DeltaWriter(metadata_timeline, TOKEN).write(instant, {"partition_stats": partition_type.of_commit(statistics)})
     later = str(max(int(item.completed_at) for item in active.load()) + 1)
     metadata = CommitMetadata(written or {}, False, "UPSERT", {}, extra={"version": None})
     active.complete(instant, Action.DELTA_COMMIT, encode_commit_avro(metadata), later)

@@ -260,7 +260,7 @@ def update_in_place(table: Table) -> None:
         table.data.to_inflight(instant, Action.DELTA_COMMIT)
         records = [FilesRecord(partition_key(base.partition), RecordType.FILES, {str(new): FileEntry(base.size)})]
         metadata_timeline = MetadataTimeline(table.storage, table.config, context.clock())
-        DeltaWriter(table.storage, metadata_timeline, WriteToken(0, 0, 0)).write(
+        DeltaWriter(metadata_timeline, WriteToken(0, 0, 0)).write(
             instant, {"files": [(item.key, files_datum(item)) for item in records]}
         )
         encode = encode_commit if table.config.features.json_commits else encode_commit_avro

@@ -185,7 +185,7 @@ def with_wrong_range(table: Table, column: str, but: int) -> None:
         if (item := partition_record(name, found)) is not None
     ]
     metadata_timeline = MetadataTimeline(table.storage, table.config, InstantClock(table.config.timezone, 0))
-    DeltaWriter(table.storage, metadata_timeline, WriteToken(0, 9, 0)).write(
+    DeltaWriter(metadata_timeline, WriteToken(0, 9, 0)).write(
         metadata_timeline.clock.next(metadata_timeline.active.load()), {"partition_stats": records}
     )
 
