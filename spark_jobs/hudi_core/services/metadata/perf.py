@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from hudi_core.codec.bloom import filter_in_footer
 from hudi_core.codec.columns import top_columns
-from hudi_core.errors import ConfigError, MetadataUnavailableError
+from hudi_core.errors import ConfigError
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.filegroup.merge.record_keys import record_keys
@@ -45,6 +45,7 @@ from hudi_core.query.slices_plan import reader_spec
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.check import key_columns
 from hudi_core.services.metadata.validate.row_indexes import can_print
+from hudi_core.services.metadata.validate.run import check_metadata
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
@@ -102,12 +103,7 @@ def measure(
     readable metadata table, ConfigError where it does not list one of `partition_types`, CorruptFileError for one that
     is damaged.
     """
-    if not context.has_metadata_table:
-        raise MetadataUnavailableError(
-            "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
-            path=context.config.path,
-            remedy="there is nothing to measure; readers list the storage",
-        )
+    check_metadata(context, "measure")
     unknown = sorted(set(partition_types) - context.config.metadata_partitions)
     if unknown:
         raise ConfigError(

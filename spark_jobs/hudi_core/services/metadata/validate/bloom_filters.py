@@ -26,11 +26,11 @@ from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordRules
 from hudi_core.metadata_table.records.file_statistics import BloomFilterRules, StoredFilter
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.services.metadata.validate.true_ranges import VALUE, IndexedOperands
 
 
@@ -45,13 +45,11 @@ class DigestRules(RecordRules[bytes]):
 class FiltersCheck(PartitionCheck):
     """`columns` are the top-level ones that a filter's texts are made of."""
 
-    def __init__(
-        self, name: str, columns: frozenset[str], metadata_snapshot: MetadataTableSnapshot, findings: Findings
-    ) -> None:
-        super().__init__(name, findings)
+    def __init__(self, name: str, columns: frozenset[str], subject: Subject) -> None:
+        super().__init__(name, subject.findings)
         self._columns = columns
-        self._digests: MetadataPartition[bytes] = metadata_snapshot.partition(name, DigestRules())
-        self._filters = metadata_snapshot.partition(name, BloomFilterRules())
+        self._digests: MetadataPartition[bytes] = subject.snapshot.partition(name, DigestRules())
+        self._filters = subject.snapshot.partition(name, BloomFilterRules())
         self.stored: dict[str, bytes] = {}
         """The digests of the open partition's filters, by key."""
 
@@ -77,11 +75,9 @@ class FiltersCheck(PartitionCheck):
 
 
 class BloomFiltersCheck(FiltersCheck):
-    def __init__(
-        self, metadata_snapshot: MetadataTableSnapshot, key_columns: tuple[str, ...], findings: Findings
-    ) -> None:
-        super().__init__(BLOOM_FILTERS, top_columns(key_columns), metadata_snapshot, findings)
-        self._key_columns = key_columns
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(BLOOM_FILTERS, top_columns(subject.key_columns), subject)
+        self._key_columns = subject.key_columns
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
         if not head.is_base:
@@ -109,10 +105,8 @@ class BloomFiltersCheck(FiltersCheck):
 
 
 class ExpressionFiltersCheck(FiltersCheck):
-    def __init__(
-        self, name: str, metadata_snapshot: MetadataTableSnapshot, value: IndexedOperands, findings: Findings
-    ) -> None:
-        super().__init__(name, value.columns(), metadata_snapshot, findings)
+    def __init__(self, name: str, value: IndexedOperands, subject: Subject) -> None:
+        super().__init__(name, value.columns(), subject)
         self._value = value
 
     def open_file(self, head: FileHead) -> FilterCheck | None:

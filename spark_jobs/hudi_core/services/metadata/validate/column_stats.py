@@ -25,18 +25,16 @@ names of files with statistics that are not listed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from hudi_core.metadata_table.keys import PARTITION_STATISTICS, column_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, statistics_table
-from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.services.metadata.validate.true_ranges import (
     UNLISTED,
     VALUE,
@@ -55,33 +53,22 @@ _OTHERS = 3
 
 
 class ColumnStatsCheck(StatisticsCheck):
-    """`has_definition`: its columns. `left_by`: cleans that may have left statistics of files that they deleted."""
-
-    def __init__(
-        self,
-        metadata: MetadataTable,
-        columns: IndexedOperands,
-        findings: Findings,
-        *,
-        has_definition: bool,
-        left_by: Callable[[], Iterable[FileChanges]],
-    ) -> None:
-        super().__init__(COLUMN_STATS, columns, findings)
-        self._metadata = metadata
-        self._has_definition = has_definition
-        self._left_by = left_by
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(COLUMN_STATS, IndexedOperands(subject.columns(COLUMN_STATS)), subject.findings)
+        self._subject = subject
         self._stored: dict[str, dict[str, Statistic]] = {}
         self._unlisted: dict[str, set[str]] = {}
 
     def open_partition(self, files: PartitionFiles) -> None:
-        tables = self._metadata.column_stats(list(self.indexed.operands), partitions=[files.partition])
+        tables = self._subject.metadata.column_stats(list(self.indexed.operands), partitions=[files.partition])
         self._stored = {name: statistics_by(table, "file") for name, table in tables.items()}
         known = {file for stored in self._stored.values() for file in stored}
         if unlisted := known - files.listed.keys():
             self._unlisted[files.partition] = unlisted
 
     def finish(self) -> None:
-        for changes in self._left_by() if self._unlisted else ():
+        may_be_left = self._unlisted and self._subject.context.config.features.cleans_leave_statistics
+        for changes in self._subject.cleans() if may_be_left else ():
             for partition, names in changes.deleted.items():
                 self._unlisted.get(partition, set()).difference_update(names)
         for partition, files in self._unlisted.items():
@@ -93,16 +80,16 @@ class ColumnStatsCheck(StatisticsCheck):
         return FileStatisticsCheck(self, head, {name: found for name, found in by_file.items() if found is not None})
 
     def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
-        if records and (self._has_definition or len(names) == len(self.indexed.of(head))):
+        if records and (COLUMN_STATS in self._subject.definitions or len(names) == len(self.indexed.of(head))):
             more = "" if len(names) <= _OTHERS else f" and {len(names) - _OTHERS} more"
             self.add_of_file(head, f"has no statistics of {', '.join(names[:_OTHERS])}{more}")
 
 
 class PartitionStatsCheck(PartitionCheck):
-    def __init__(self, metadata: MetadataTable, columns: IndexedOperands, findings: Findings) -> None:
-        super().__init__(PARTITION_STATS, findings)
+    def __init__(self, subject: Subject, columns: IndexedOperands) -> None:
+        super().__init__(PARTITION_STATS, subject.findings)
         self._columns = columns
-        tables = metadata.partition_stats(list(columns.operands))
+        tables = subject.metadata.partition_stats(list(columns.operands))
         self._stored = {name: statistics_by(table, "partition") for name, table in tables.items()}
         self._true = TrueRanges(columns)
         self._rows = 0
@@ -140,17 +127,10 @@ class PartitionStatsCheck(PartitionCheck):
 class ExpressionStatsCheck(StatisticsCheck):
     """`column` is the one that its keys hash."""
 
-    def __init__(
-        self,
-        name: str,
-        column: str,
-        metadata_snapshot: MetadataTableSnapshot,
-        value: IndexedOperands,
-        findings: Findings,
-    ) -> None:
-        super().__init__(name, value, findings)
+    def __init__(self, name: str, column: str, value: IndexedOperands, subject: Subject) -> None:
+        super().__init__(name, value, subject.findings)
         self._column = column_id(column)
-        self._partition = metadata_snapshot.partition(name, ColumnStatsRules())
+        self._partition = subject.snapshot.partition(name, ColumnStatsRules())
         self._stored: Mapping[str, Statistic] = {}
         self._rows = TrueRanges(value)
 

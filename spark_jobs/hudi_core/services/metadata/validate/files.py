@@ -9,14 +9,14 @@ Memory: one data partition; names of missing and unlisted files, up to check.KEP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.archive.listing import is_wrong_size
-from hudi_core.services.metadata.validate.check import KEPT, Findings, PartitionFiles
+from hudi_core.services.metadata.validate.check import KEPT, PartitionFiles
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -31,28 +31,15 @@ def deletions_at_work(timeline: Timeline) -> Timeline:
 
 
 class FilesCheck:
-    """Compares partition by partition.
-
-    `wrote` says of an instant and a path whether a completed commit of that instant wrote the file. `written`, of
-    version 6, are the bytes of log files by path that completed commits wrote; None where a log file's name carries the
-    instant that wrote it. `judges_missing` is off while an action deletes files before it updates the metadata table.
+    """Compares partition by partition. `judges_missing` is off while an action deletes files before it updates the
+    metadata table.
     """
 
-    def __init__(
-        self,
-        metadata: MetadataTable,
-        findings: Findings,
-        *,
-        wrote: Callable[[str, str], bool],
-        written: Mapping[str, int] | None,
-        judges_missing: bool,
-    ) -> None:
-        self._metadata = metadata
-        self._findings = findings
-        self._wrote = wrote
-        self._written = written
+    def __init__(self, subject: Subject, *, judges_missing: bool) -> None:
+        self._subject = subject
+        self._metadata = subject.metadata
         self._judges_missing = judges_missing
-        self._unseen = set(metadata.list_partitions())
+        self._unseen = set(self._metadata.list_partitions())
         self._missing: dict[str, str] = {}
         self._unlisted: dict[str, str] = {}
 
@@ -71,7 +58,7 @@ class FilesCheck:
             self._add(f"not listed: {data[name].size} bytes of a completed commit", partition, name)
         self._add_missing(partition, sorted(listed.keys() - data.keys()))
         for name in sorted(data.keys() & listed.keys()):
-            if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._written):
+            if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._subject.written):
                 self._add(f"listed with {listed[name]} bytes, but it has {data[name].size}", partition, name)
         return PartitionFiles(partition, listed, there)
 
@@ -93,7 +80,7 @@ class FilesCheck:
             self._add(what, self._missing[name], name)
 
     def _add(self, what: str, partition: str, file: str | None = None) -> None:
-        self._findings.add(FILES_PARTITION, what, partition=partition, file=file)
+        self._subject.findings.add(FILES_PARTITION, what, partition=partition, file=file)
 
     def _add_missing(self, partition: str, names: Sequence[str]) -> None:
         if not self._judges_missing:
@@ -107,9 +94,10 @@ class FilesCheck:
         one).
         """
         parsed = parse_data_file(info.name)
-        if isinstance(parsed, LogFileName) and self._written is not None:
-            return info.path in self._written
-        return isinstance(parsed, (BaseFileName, LogFileName)) and self._wrote(parsed.instant, info.path)
+        written = self._subject.written
+        if isinstance(parsed, LogFileName) and written is not None:
+            return info.path in written
+        return parsed is not None and self._subject.writes.wrote(parsed.instant, info.path)
 
     @staticmethod
     def _remember(found: dict[str, str], name: str, partition: str) -> None:

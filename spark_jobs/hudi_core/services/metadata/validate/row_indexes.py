@@ -35,9 +35,9 @@ from hudi_core.metadata_table.keys import (
 )
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.row_level import RecordIndex, RecordLocation
+from hudi_core.metadata_table.read.row_level import RecordLocation, SecondaryIndexRules
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.metadata.validate.check import Difference, Findings, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.check import Difference, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.index_keys import (
     IndexKeys,
     StoredGroup,
@@ -46,17 +46,19 @@ from hudi_core.services.metadata.validate.index_keys import (
     text_at,
     why_extra,
 )
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.view.file_group import FileSlice
 
 
 class RecordIndexCheck(PartitionCheck):
     """Compares after the last partition, or where the index is one per data partition, after each."""
 
-    def __init__(self, index: RecordIndex, key_columns: Sequence[str], findings: Findings) -> None:
-        super().__init__(RECORD_INDEX, findings)
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(RECORD_INDEX, subject.findings)
+        index = subject.metadata.record_index
         self._parts: Mapping[str | None, MetadataPartition[RecordLocation]] = index.parts
         self._is_partitioned = index.is_partitioned
-        self._key_columns = key_columns
+        self._key_columns = subject.key_columns
         self._places: dict[FileGroupId, int] = {}
         self._index_keys = self._new_keys(None)
         self._seen: set[str] = set()
@@ -140,23 +142,18 @@ class RecordIndexCheck(PartitionCheck):
 class SecondaryIndexCheck(PartitionCheck):
     """Compares after the last partition. `by_value`: the value alone chooses the file group (index version 2)."""
 
-    def __init__(
-        self,
-        partition: MetadataPartition[bool],
-        column: Column,
-        key_columns: Sequence[str],
-        findings: Findings,
-        *,
-        by_value: bool,
-        is_whole: bool,
-    ) -> None:
-        super().__init__(partition.name, findings)
-        self._partition = partition
+    def __init__(self, name: str, column: Column, subject: Subject, *, by_value: bool) -> None:
+        super().__init__(name, subject.findings)
+        hashed = secondary_hashed_part if by_value else str
+        self._partition = subject.snapshot.partition(name, SecondaryIndexRules(), hashed)
         self._column = column
-        self._key_columns = key_columns
+        self._key_columns = subject.key_columns
         self._by_value = by_value
-        self._is_whole = is_whole
-        self._index_keys = IndexKeys(len(partition.groups))
+        self._is_whole = subject.metadata.covers_all_rows(name)
+        if not self._is_whole:
+            why = "pairs that it lacks: it was built while a commit was written, and readers do not ask it"
+            self.findings.not_checked(name, why)
+        self._index_keys = IndexKeys(len(self._partition.groups))
         self._places: list[FileSlice] = []
 
     def row_columns(self) -> frozenset[str]:

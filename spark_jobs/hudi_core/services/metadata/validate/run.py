@@ -36,7 +36,8 @@ from hudi_core.services.metadata.validate.check import (
     ValidationReport,
 )
 from hudi_core.services.metadata.validate.files import FilesCheck, deletions_at_work
-from hudi_core.services.metadata.validate.registry import Subject, partition_checks
+from hudi_core.services.metadata.validate.registry import partition_checks
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.schemas import sources_at
 from hudi_core.timeline.timeline import Timeline
@@ -171,12 +172,12 @@ def validate(context: TableContext, data: Storage) -> ValidationReport:
     return report
 
 
-def check_metadata(context: TableContext) -> None:
+def check_metadata(context: TableContext, purpose: str = "validate") -> None:
     if not context.has_metadata_table:
         raise MetadataUnavailableError(
             "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
             path=context.config.path,
-            remedy="there is nothing to validate; readers list the storage",
+            remedy=f"there is nothing to {purpose}; readers list the storage",
         )
 
 
@@ -191,13 +192,7 @@ class _Validation:
                 FILES_PARTITION,
                 f"listed files that are missing: {item.action} {item.requested_time} is inflight and may delete them",
             )
-        self._files = FilesCheck(
-            self._subject.metadata,
-            self._findings,
-            wrote=self._subject.writes.wrote,
-            written=self._subject.written,
-            judges_missing=not deletions,
-        )
+        self._files = FilesCheck(self._subject, judges_missing=not deletions)
         self._checks = partition_checks(self._subject)
         self._reader = FileReader(self._subject, self._checks)
         requirements = frozenset[str]().union(*(check.row_columns() for check in self._checks))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import cast
 
 import pyarrow as pa
@@ -8,9 +9,9 @@ import pytest
 
 from hudi_core.expr.tree import Column
 from hudi_core.metadata_table.keys import partition_stats_key
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata.validate.check import Findings, PartitionFiles
 from hudi_core.services.metadata.validate.column_stats import PartitionStatsCheck
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.services.metadata.validate.true_ranges import IndexedOperands
 from hudi_core.view.file_group import DataFile, slice_of_base
 from tests.support.damaged_tables import changed
@@ -58,9 +59,8 @@ def test_a_column_that_was_added_later_needs_no_statistics() -> None:
             return dict.fromkeys(columns, empty)
 
     findings = Findings()
-    check = PartitionStatsCheck(
-        cast(MetadataTable, Metadata()), IndexedOperands({name: Column((name,)) for name in "ab"}), findings
-    )
+    subject = cast(Subject, SimpleNamespace(metadata=Metadata(), findings=findings))
+    check = PartitionStatsCheck(subject, IndexedOperands({name: Column((name,)) for name in "ab"}))
     files = PartitionFiles("p", {}, {})
     check.open_partition(files)
     check.add_rows(slice_of_base(DataFile("p", "f-0_0-0-0_1.parquet", 1)), pa.record_batch({"a": [1], "b": [None]}))

@@ -13,7 +13,8 @@ from hudi_core.metadata_table.indexed_table import put_index_definitions
 from hudi_core.metadata_table.partitions.files import FilesPartition
 from hudi_core.metadata_table.partitions.registry import PARTITION_TYPES
 from hudi_core.services.metadata.validate.check import Findings
-from hudi_core.services.metadata.validate.registry import _CHECKS, Subject, partition_checks
+from hudi_core.services.metadata.validate.registry import _CHECKS, partition_checks
+from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.arrow_store import open_data_storage
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

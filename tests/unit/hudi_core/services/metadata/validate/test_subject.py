@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.history.archived import CompletionTimes
-from hudi_core.services.metadata.validate.registry import CommitWrites
+from hudi_core.services.metadata.validate.subject import CommitWrites
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of, data_files
 from tests.support.golden_data import GoldenCase
