@@ -284,8 +284,8 @@ class MetadataRollback:
         self._publish(rollback, changes or FileChanges())
         if not footprint:
             return
-        own = rollback if self._deletes else OperationSuffix.ROLLBACK.of(rollback)
-        instant = footprint.pending_rollback or own
+        new = rollback if self._deletes else OperationSuffix.ROLLBACK.of(rollback)
+        instant = footprint.pending_rollback or new
         done = footprint.timeline.find(instant, Action.ROLLBACK)
         if done is not None and done.is_completed:
             log.warning(
