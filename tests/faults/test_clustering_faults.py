@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.clustering import copied_groups, sorted_groups
+from hudi_core.services.clustering import sorted_groups, units
 from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.storage.local import LocalStorage
 from tests.faults.test_compaction_faults import quick_points
@@ -93,7 +93,7 @@ def table_of(version: str, case: str, way: Way, scratch: Path) -> Table:
 
 def run_killed(path: Path, instant: str, plan: FaultPlan, way: Way = WAYS["copied"]) -> None:
     """Runs until the plan kills the process; the tasks' data storage is under the same plan."""
-    with tasks_under(plan, copied_groups, sorted_groups), executors_make_records(way.stages):
+    with tasks_under(plan, units, sorted_groups), executors_make_records(way.stages):
         context = open_context(path, OPTIONS, FaultStorage(LocalStorage(path), plan))
         ClusteringService().run(context, instant, way.engine(1), dead_process(), None)
 

@@ -24,10 +24,8 @@ from hudi_core.request.requests import (
     RunRequest,
     ScheduleRequest,
 )
-from hudi_core.services.clustering.job import ClusteringJob
-from hudi_core.services.compaction.job import CompactionJob
-from hudi_core.services.log_compaction.job import LogCompactionJob
-from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.rewriting.job import Attempt
+from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.rollback import RollbackMetadata, encode_rollback_metadata, encode_rollback_plan
 from hudi_core.timeline.instant import Action
@@ -110,7 +108,6 @@ WORKS: dict[str, Work] = {
 UNPLANNED = ("overwrite", "delete")
 """They have no plan that outlives a run."""
 PLANNED = [name for name in WORKS if name not in UNPLANNED]
-JOBS = (CompactionJob, ClusteringJob, LogCompactionJob, OverwriteJob)
 
 
 def deleted(rows: pa.Table) -> str:
@@ -127,19 +124,16 @@ def run_beside(run: Callable[[LocalEngine | None, str], Any], meanwhile: Callabl
     """What the first owner's run returns, if `meanwhile` is called once its new files are written."""
     called: list[bool] = []
 
-    def followed(rewrite: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-        def written(*given: Any) -> list[Any]:
-            results = rewrite(*given)
-            if not called:
-                called.append(True)
-                meanwhile()
-            return results
+    keep = Attempt.keep
 
-        return written
+    def behind(attempt: Attempt, rewritten: Rewritten) -> None:
+        if not called:
+            called.append(True)
+            meanwhile()
+        keep(attempt, rewritten)
 
     with pytest.MonkeyPatch.context() as patch:
-        for job in JOBS:
-            patch.setattr(job, "rewrite", followed(job.rewrite))
+        patch.setattr(Attempt, "keep", behind)
         try:
             return run(None, "the first")
         finally:

@@ -18,8 +18,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.services.clustering.job import ClusteringJob
 from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.rewriting.job import Attempt
 from tests.faults.test_races_of_rewrites import VERSIONS, do
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
@@ -142,8 +142,7 @@ def ends_within(work: Callable[[], None], other: Callable[[], None], monkeypatch
                 may_end.set()
                 running.result(WAIT_SECONDS)
 
-        for kind in (OverwriteJob, ClusteringJob):
-            patch.setattr(kind, "prove", _after(let_end, kind.prove))
+        patch.setattr(Attempt, "keep", _after(let_end, Attempt.keep))
         try:
             work()
         finally:

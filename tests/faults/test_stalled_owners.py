@@ -20,7 +20,7 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import WriteToken
-from hudi_core.services.rewriting.job import RewriteJob
+from hudi_core.services.rewriting import job as rewrite
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.faults.test_races_of_rewrites import PLANNED, VERSIONS, WORKS, files, finished
 from tests.support.golden_data import GoldenCase
@@ -58,16 +58,16 @@ def expire(table: Path) -> None:
 
 def stalls(monkeypatch: pytest.MonkeyPatch, table: Path, meanwhile: Callable[[], object]) -> None:
     """The first removal of files."""
-    remove, fired = RewriteJob._remove_losers, list[bool]()
+    remove, fired = rewrite.remove_losers, list[bool]()
 
-    def stalled(job: RewriteJob[Any, Any], *given: Any) -> dict[str, int]:
+    def stalled(*given: Any, **named: Any) -> dict[str, int]:
         if not fired:
             fired.append(True)
             expire(table)
             meanwhile()
-        return remove(job, *given)
+        return remove(*given, **named)
 
-    monkeypatch.setattr(RewriteJob, "_remove_losers", stalled)
+    monkeypatch.setattr(rewrite, "remove_losers", stalled)
 
 
 @pytest.mark.parametrize("removes", ENGINES)

@@ -13,12 +13,12 @@ import polars
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.serializer import from_text
-from hudi_core.services.clustering.units import Group, Work
+from hudi_core.services.clustering.slice_rows import ClusteringTarget
+from hudi_core.services.clustering.units import Work
 from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.rewriting.new_file_groups import NewFiles
-from hudi_core.services.rewriting.slice_rows import ClusteringTarget
 from hudi_core.services.rewriting.sort_order import SortOrder
-from hudi_core.timeline.actions.replacecommit import ClusteringSlice
+from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringSlice
 from tests.support.peak_memory import measured
 
 LIBRARIES = (polars,)
@@ -40,7 +40,7 @@ def main(folder: Path, budget: int, how: str = "") -> None:
     item = ClusteringSlice(operation.partition, operation.file_id, operation.base_file, operation.log_files)
     engine = RemoteEngine(1) if how == "task" else LocalEngine(1, exchange_bytes=budget)
     work = Work(engine, 1, target, {(item.partition, item.file_id): 1})
-    done, peak, _ = measured(lambda: work.sort([Group(item.partition, (item,), 3)], SortOrder(("text",))))
+    done, peak, _ = measured(lambda: work.sort([ClusteringGroup((item,), 3)], SortOrder(("text",))))
     read = [count.rows for result in done for count in result.counts]
     written = [file.stat.num_writes for result in done for file in result.files]
     print(json.dumps({"read": read, "written": written, "peak": peak}))

@@ -43,9 +43,7 @@ class TableContext(ReadContext):
         return FILES_PARTITION in self.config.metadata_partitions
 
     def reloaded(self) -> TableContext:
-        """The same table with its properties as they are now: indexes may have been added or removed since it was
-        loaded.
-        """
+        """With its properties as they are now: indexes may have been added or removed since it was loaded."""
         return replace(self, config=TableConfig.load(self.storage))
 
     def undone_among(self, commits: Set[str], now: Timeline) -> str | None:
@@ -89,9 +87,7 @@ class TableContext(ReadContext):
         return lock
 
     def claim(self, instant: str, owner: Owner) -> Claim:
-        """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive, be it a writer of
-        Hudi.
-        """
+        """Makes `owner` the one that runs `instant`. Raises ConflictError while another, or a writer, may be alive."""
         beat = HeartbeatConfig.of(self.options)
         refuse_live_writer(self.storage, instant, beat)
         claimed = claim(
@@ -102,7 +98,5 @@ class TableContext(ReadContext):
 
 
 def provenance(owner: Owner) -> dict[str, str]:
-    """The owner's name and process, the run's id and this release, for the extra metadata of a commit, clean or plan.
-    No secrets are in it.
-    """
+    """Owner, run and release, for the extra metadata of a commit, clean or plan. No secrets are in it."""
     return {OWNER_KEY: owner.describe(), RUN_KEY: owner.run_id, VERSION_KEY: VERSION}

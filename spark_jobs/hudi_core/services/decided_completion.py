@@ -130,9 +130,7 @@ def _schema_changed(context: TableContext, instant: str, decision: Decision, tim
 
 
 def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:
-    """A commit with a later completion time: a consumer that has read up to it would not see the rows of one that
-    appears below (layout 2 alone has completion times).
-    """
+    """One with a later completion time (layout 2): who has read up to it would not see rows that appear below."""
     if decision.completion_time is None:
         return None
     return next((item for item in timeline.commits() if item.completed_at > decision.completion_time), None)

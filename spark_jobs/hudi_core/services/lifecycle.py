@@ -123,9 +123,7 @@ class Job(ABC, Generic[Plan, Done]):
         return nullcontext()
 
     def begin(self, plan: Plan, held: Claim) -> None:
-        """Makes the instant inflight, behind a check of the claim. A job whose attempts cannot be continued rolls the
-        earlier ones back first.
-        """
+        """Makes the instant inflight; an attempt that cannot be continued is rolled back first."""
         held.check()
         self.active.to_inflight(self.instant, self.action)
 
@@ -144,9 +142,7 @@ class Job(ABC, Generic[Plan, Done]):
         """Removes what the attempt left that completed the instant; under the claim."""
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """Removes what an earlier run left that completed the instant; under the claim. `decided`: that run was cut off
-        before the completion, which was carried out now.
-        """
+        """Cleans up behind an earlier run; `decided`: that was cut off before the completion, which was done now."""
 
     def forget(self) -> None:
         """The last step, with the claim released. Of an instant that is over no claim stays."""
@@ -208,9 +204,7 @@ def _clean_up_behind(job: Job[Plan, Done]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An instant that this process owns. `completed` is the instant where an earlier owner had decided to complete it
-    and was cut off before: that was carried out.
-    """
+    """`completed` is the instant where what an earlier owner had decided to complete was carried out now."""
 
     held: Claim
     completer: Completer

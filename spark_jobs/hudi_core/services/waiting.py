@@ -52,9 +52,7 @@ def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """By its claim or its heartbeat; a write that has neither also when it changed lately. A plan without a run has no
-    writer.
-    """
+    """By its claim or heartbeat; a write with neither also when it changed lately. A plan without a run has none."""
     claimed = current_claim(context.storage, item.requested_time)
     if claimed is not None:
         return is_live(context.storage, item.requested_time, claimed.epoch, now=lambda: heartbeats.now)

@@ -1,4 +1,4 @@
-"""Copies the base files of a plan. What it does not say, services.rewrite and services.lifecycle do."""
+"""Copies the base files of a plan. What it does not say, services.rewriting and services.lifecycle do."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
-from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
-from hudi_core.services.compaction.job import compaction_metadata
-from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
+from hudi_core.services.compaction.job import compaction_metadata, planned_slices
+from hudi_core.services.lifecycle import Completion
+from hudi_core.services.rewriting.job import Attempt, RewriteJob
+from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
@@ -47,7 +48,7 @@ class CopiedFile:
     statistics: FileStatistics | None
 
 
-class CopyJob(RewriteJob[CompactionPlan, CopiedFile]):
+class CopyJob(RewriteJob[CompactionPlan]):
     """See RewriteJob."""
 
     action = Action.COMPACTION
@@ -57,32 +58,28 @@ class CopyJob(RewriteJob[CompactionPlan, CopiedFile]):
     def plan(self, timeline: Timeline) -> CompactionPlan:
         return self.active.read_plan(self.instant)
 
-    def planned(self, plan: CompactionPlan) -> list[PlannedSlice]:
-        return [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
-
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         return frozenset(operation.file_group for operation in plan.operations)
 
-    def rewrite(
-        self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
-    ) -> list[CopiedFile]:
-        uri, options = self.context.uri, self.context.storage_options
-        units = [
-            CopyUnit(uri, options, self.instant, operation.partition, operation.base_file or "", requirements)
-            for operation in plan.operations
-        ]
-        return self.run.engine.run(copy_base_file, units, run_epoch=held.epoch, progress=self.run.progress)
-
-    def prove(self, plan: CompactionPlan, results: list[CopiedFile], *, with_statistics: bool) -> Rewritten:
+    def execute(self, plan: CompactionPlan, held: Claim) -> Completion[Rewritten]:
+        timeline = self.active.load()
+        attempt = Attempt(self, self.file_groups(plan), held, timeline)
+        uri, options, requirements = self.context.uri, self.context.storage_options, attempt.requirements
+        with attempt.writing():
+            units = [
+                CopyUnit(uri, options, self.instant, operation.partition, operation.base_file or "", requirements)
+                for operation in plan.operations
+            ]
+            results = self.run.engine.run(copy_base_file, units, run_epoch=held.epoch, progress=self.run.progress)
         if [result.copied for result in results] != [operation.base_file for operation in plan.operations]:
             raise ExecutionError("the results are not those of the plan", remedy="run it again")
         stats = [result.stat for result in results]
-        statistics = [result.statistics for result in results if result.statistics is not None and with_statistics]
-        return Rewritten([_file_of(stat) for stat in stats], stats, statistics)
-
-    def metadata(self, plan: CompactionPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
+        statistics = [result.statistics for result in results if result.statistics and attempt.with_statistics]
+        rewritten = Rewritten([_file_of(stat) for stat in stats], stats, statistics)
+        attempt.keep(rewritten)
+        attempt.check_rows(rewritten, planned_slices(plan))
         schema = schema_of(timeline, self.active.read_details, create_schema=None, path_of=self.active.path_of)
-        return compaction_metadata(stats, schema, {}, self.owner)
+        return attempt.completion(rewritten, compaction_metadata(self, stats, schema, timeline))
 
 
 def copy_base_file(unit: CopyUnit, attempt: TaskAttempt) -> CopiedFile:

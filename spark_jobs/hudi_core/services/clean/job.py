@@ -186,9 +186,7 @@ class CleanedFiles:
 
 
 def clean_units(plan: CleanPlan, *, uri: str, storage_options: Mapping[str, str], parallelism: int) -> list[CleanUnit]:
-    """At most `parallelism` units of about equal size; a partition may be spread over several and a unit may hold
-    several partitions.
-    """
+    """At most `parallelism` units of about equal size; a partition may be spread over several."""
     size = max(SMALLEST_UNIT, -(-plan.file_count // parallelism))
     return [CleanUnit(uri, storage_options, files) for files in _chunks(plan.files, size)]
 
@@ -246,9 +244,7 @@ class UnscheduledClean(CleanJob):
     """
 
     def plan(self, timeline: Timeline) -> CleanPlan:
-        """Those of the planned files that are gone. Raises TimelineError where a run would finish the clean, and
-        UnsupportedError where the metadata table cannot record deletes.
-        """
+        """Planned files that are gone. Raises TimelineError where a run would finish, and as check_recordable."""
         check_recordable(self.context)
         return gone_files(self.context, timeline, self.instant)
 

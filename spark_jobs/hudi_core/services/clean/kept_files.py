@@ -93,9 +93,7 @@ class TablePartitions:
 
     @staticmethod
     def open(context: TableContext, timeline: Timeline) -> TablePartitions:
-        """Reads what the slices depend on: pending plans, savepoints, replacecommits. Raises FormatError naming a plan
-        or savepoint that is not safe.
-        """
+        """Reads pending plans, savepoints and replacecommits. Raises FormatError naming one that is not safe."""
         pending = PendingWork.read(context.active, timeline)
         pending.check_complete(timeline)
         return TablePartitions(

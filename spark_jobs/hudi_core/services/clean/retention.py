@@ -51,9 +51,7 @@ class RetentionInputs:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a clean looks. `commits` are those whose partitions changed since the last clean; None: in every
-    partition.
-    """
+    """Where a clean looks. `commits` are those whose partitions changed since the last one; None: everywhere."""
 
     earliest: Instant | None
     commits: tuple[Instant, ...] | None = None
@@ -184,9 +182,7 @@ class PartitionDeletes:
 
 
 def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
-    """What to delete in a partition. `earliest` is the requested time of the earliest commit to retain, None for the
-    policy by versions.
-    """
+    """`earliest` is the requested time of the earliest commit to retain, None for the policy by versions."""
     found: list[DataFile] = []
     live = False
     for group in inputs.groups:

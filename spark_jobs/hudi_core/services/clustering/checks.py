@@ -21,7 +21,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import check_buckets
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 
 SINGLE_FILE: Final = "SparkSingleFileSortExecutionStrategy"
@@ -53,9 +53,8 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
         raise FormatError("the clustering plan names no file slice", path=path, remedy=_REMEDY)
     strategy = plan.strategy_class.rpartition(".")[2]
     if strategy not in STRATEGIES:
-        raise UnsupportedError(
-            f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=_REMEDY
-        )
+        what = f"the clustering plan is for {strategy}, which is not run here"
+        raise UnsupportedError(what, path=path, remedy=_REMEDY)
     if _are_in_buckets(context, plan):
         raise UnsupportedError(
             "the plan's file groups are buckets, whose rows stay together by the hash of their keys",
@@ -115,10 +114,10 @@ def check_parameters(
         target_bytes(plan, options)
         order_of(plan.strategy_params, options, schema, dropped)
     except (ConfigError, UnsupportedError) as error:
-        if not (TARGET_FILE_BYTES.is_set(options) or LAYOUT.is_set(options)):
-            error.path = path
-            error.remedy = f"drop the plan, and correct what planned it: hudictl unschedule TABLE {instant}"
-        raise
+        if TARGET_FILE_BYTES.is_set(options) or LAYOUT.is_set(options):
+            raise
+        remedy = f"drop the plan, and correct what planned it: hudictl unschedule TABLE {instant}"
+        raise type(error)(error.message, path=path, remedy=remedy) from error
 
 
 def target_bytes(plan: ClusteringPlan, options: Mapping[str, str]) -> int:
@@ -144,16 +143,13 @@ def check_untouched(
             touched.update(FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats())
         shared = planned & touched
         if shared:
-            raise _taken(item, min(shared), instant, context.active.path_of(item))
-
-
-def _taken(item: Instant, group: FileGroupId, instant: str, path: str) -> ConflictError:
-    return ConflictError(
-        f"{item.action} {item.requested_time} has changed file group {group.file_id} in {group.partition!r}, which "
-        f"clustering {instant} was planned to replace",
-        path=path,
-        remedy=f"drop the plan, so that it is planned again: hudictl unschedule TABLE {instant}",
-    )
+            group = min(shared)
+            raise ConflictError(
+                f"{item.action} {item.requested_time} has changed file group {group.file_id} in {group.partition!r}, "
+                f"which clustering {instant} was planned to replace",
+                path=context.active.path_of(item),
+                remedy=f"drop the plan, so that it is planned again: hudictl unschedule TABLE {instant}",
+            )
 
 
 def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPlan) -> Set[str]:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import replace
 from functools import partial
 
-from hudi_core.codec.avro.schema import without_fields
-from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.errors import StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clustering.checks import (
@@ -29,10 +22,10 @@ from hudi_core.services.clustering.checks import (
     source_commits,
     target_bytes,
 )
-from hudi_core.services.clustering.copied_groups import Clustered
-from hudi_core.services.clustering.units import Group, Sizes, Work, groups_of, prove
+from hudi_core.services.clustering.slice_rows import ClusteringTarget
+from hudi_core.services.clustering.units import Sizes, Work, groups_of, prove
 from hudi_core.services.context import provenance
-from hudi_core.services.lifecycle import Run
+from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.rewriting.checks import (
     check_no_plans_on,
     check_not_undone,
@@ -40,21 +33,20 @@ from hudi_core.services.rewriting.checks import (
     check_schema_of_latest,
     check_table,
 )
-from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
-from hudi_core.services.rewriting.new_file_groups import NewFiles, by_partition, moved_to
+from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
+from hudi_core.services.rewriting.new_file_groups import NewFiles, moved_to
 from hudi_core.services.rewriting.other_writers import check_plan_seen
-from hudi_core.services.rewriting.slice_rows import ClusteringTarget
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
+from hudi_core.services.rewriting.proof import Rewritten
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, encode_inflight_clustering
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import CheckOwner, Precondition, Publish
 
 
-class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
-    """See Job. The plan is a writer's, or of planner.py."""
+class ClusteringJob(RewriteJob[ClusteringPlan]):
+    """The plan is a writer's, or of planner.py."""
 
     operation = Operation.CLUSTER
     conflicts_as = Action.CLUSTERING
@@ -62,31 +54,23 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.action = clustering_action(self.active.layout)
-        self._schema_text = ""
-        self._groups: list[Group] = []
         self._sizes: Sizes = {}
         self._sources: Set[str] = frozenset()
 
     def check(self) -> None:
-        """See compaction.checks.check_table."""
         check_table(self.context)
 
     def find(self, timeline: Timeline) -> Instant:
-        """See Job."""
-        found = timeline.find(self.instant, self.action)
-        if found is None or not self._is_clustering(found):
-            raise ConfigError(
-                f"the timeline holds no clustering at instant {self.instant}",
-                path=self.active.folder,
-                remedy="list the instants with `hudictl timeline`",
-            )
-        return found
+        instant = timeline.find(self.instant, self.action)
+        if instant is None or not self._is_clustering(instant):
+            raise self.absent("clustering")
+        return instant
 
-    def _is_clustering(self, found: Instant) -> bool:
+    def _is_clustering(self, instant: Instant) -> bool:
         """A clustering and an overwrite complete as one action; in layout 1 they are pending as one as well."""
-        if found.is_completed:
-            return self.active.read_commit(found).operation_type == Operation.CLUSTER
-        return is_clustering(self.active, found)
+        if instant.is_completed:
+            return self.active.read_commit(instant).operation_type == Operation.CLUSTER
+        return is_clustering(self.active, instant)
 
     def plan(self, timeline: Timeline) -> ClusteringPlan:
         """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks),
@@ -109,7 +93,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         check_untouched(self.context, timeline, self.instant, groups, None)
         check_no_plans_on(self.context, timeline, groups.__contains__, (Action.COMPACTION, Action.LOG_COMPACTION))
         self._sources = source_commits(self.context, timeline, plan)
-        listed = check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
+        listed = check_planned(self.context, timeline, self.instant, planned_slices(plan), path=path)
         sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
         self._sizes = {
             (item.partition, item.file_id): sum(
@@ -119,96 +103,68 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         }
         return plan
 
-    def planned(self, plan: ClusteringPlan) -> list[PlannedSlice]:
-        """See RewriteJob."""
-        return [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
-
-    def changed_columns(self, plan: ClusteringPlan) -> frozenset[str]:
-        """See RewriteJob."""
-        return frozenset() if plan.preserves_metadata else frozenset({COMMIT_TIME, COMMIT_SEQNO})
-
     def file_groups(self, plan: ClusteringPlan) -> frozenset[FileGroupId]:
-        """See RewriteJob: those that are replaced."""
         return frozenset(plan.file_groups())
 
     def inflight_content(self, plan: ClusteringPlan) -> bytes:
-        """See RewriteJob: the file groups that are replaced."""
+        """The file groups that are replaced."""
         return encode_inflight_clustering(plan, layout=self.active.layout)
 
-    def rewrite(
-        self, plan: ClusteringPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
-    ) -> list[Clustered]:
-        """See RewriteJob."""
-        context = self.context
-        schema = table_schema(context.storage, context.config, timeline)
-        self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+    def execute(self, plan: ClusteringPlan, held: Claim) -> Completion[Rewritten]:
+        context, timeline = self.context, self.active.load()
+        attempt = Attempt(self, self.file_groups(plan), held, timeline)
         by_file = plan.strategy_class.rpartition(".")[2] == SINGLE_FILE
-        files = NewFiles(
-            self.instant,
-            without_fields(schema, context.config.dropped_columns),
-            WriteConfig.of(context.options),
-            1 << 62 if by_file else target_bytes(plan, context.options),
-            as_hudi_1=reads_as_hudi_1(context.config),
-            stamps_rows=context.config.populate_meta_fields and not plan.preserves_metadata,
-            requirements=requirements,
-            has_meta=context.config.populate_meta_fields,
-        )
-        target = ClusteringTarget(
-            context.uri,
-            dict(context.storage_options),
-            files,
-            CommittedInstants.of(timeline),
-            merge_policy(context, plan),
-        )
-        self._groups = groups_of(plan, by_file=by_file)
-        work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
-        order = order_of(plan.strategy_params, context.options, schema, context.config.dropped_columns)
-        return work.join(self._groups) if order is None else work.sort(self._groups, order)
-
-    def corrupt_blocks(self, results: list[Clustered]) -> int:
-        """See RewriteJob."""
-        return sum(count.corrupt for result in results for count in result.counts)
-
-    def prove(self, plan: ClusteringPlan, results: list[Clustered], *, with_statistics: bool) -> Rewritten:
-        """See RewriteJob."""
-        return prove(plan, self._groups, results, self.instant, with_statistics=with_statistics)
-
-    def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
-        """See RewriteJob: the rows of every new file."""
-        return moved_to(files, self.instant)
-
-    def preconditions(self, plan: ClusteringPlan, timeline: Timeline) -> tuple[Precondition, ...]:
-        """See RewriteJob: no commit has changed the file groups meanwhile, whatever its writer was told to reject, and
-        none was rolled back whose rows are in them.
-        """
-        groups = plan.file_groups()
-        return (
-            lambda now: check_untouched(self.context, now, self.instant, groups, timeline),
-            partial(check_not_undone, self.context, instant=self.instant, known=self._sources),
-        )
-
-    def metadata(self, plan: ClusteringPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
-        """See RewriteJob."""
+        groups = groups_of(plan, by_file=by_file)
+        with attempt.writing():
+            schema = table_schema(context.storage, context.config, timeline)
+            files = NewFiles.of(
+                context,
+                self.instant,
+                schema,
+                1 << 62 if by_file else target_bytes(plan, context.options),
+                attempt.requirements,
+                stamps_rows=not plan.preserves_metadata,
+            )
+            committed, policy = CommittedInstants.of(timeline), merge_policy(context, plan)
+            target = ClusteringTarget(context.uri, dict(context.storage_options), files, committed, policy)
+            work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
+            order = order_of(plan.strategy_params, context.options, schema, context.config.dropped_columns)
+            results = work.join(groups) if order is None else work.sort(groups, order)
+        attempt.passed_over(sum(count.corrupt for result in results for count in result.counts))
+        rewritten = prove(plan, results, self.instant, with_statistics=attempt.with_statistics)
+        attempt.keep(rewritten)
+        changed = frozenset() if plan.preserves_metadata else frozenset({COMMIT_TIME, COMMIT_SEQNO})
+        attempt.check_rows(rewritten, planned_slices(plan), changed)
         replaced: dict[str, list[str]] = {}
         for item in plan.slices:
             replaced.setdefault(item.partition, []).append(item.file_id)
-        return CommitMetadata(
-            by_partition(stats),
-            operation_type=Operation.CLUSTER,
-            extra_metadata={SCHEMA_KEY: self._schema_text, **provenance(self.owner)},
-            replaced_file_ids={partition: tuple(ids) for partition, ids in sorted(replaced.items())},
+        replaced_ids = {partition: tuple(ids) for partition, ids in sorted(replaced.items())}
+        return attempt.completion(
+            rewritten,
+            commit_metadata(self, rewritten.stats, schema, provenance(self.owner), replaced_file_ids=replaced_ids),
+            moved=moved_to(rewritten.files, self.instant),
+            # Whatever other writers were told to reject, no commit has changed the file groups meanwhile, and none was
+            # rolled back whose rows are in them.
+            preconditions=(
+                partial(self._check_untouched, plan, timeline),
+                partial(check_not_undone, context, instant=self.instant, known=self._sources),
+            ),
+            # Writers look into the inflight file under this lock, and behind it 1.x archives its content in place of
+            # the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves: it is then empty, as Hudi's.
+            then=partial(self.active.empty_inflight, self.instant, self.action),
         )
 
-    def _publish(self, publish: Publish | None, check: CheckOwner) -> None:
-        """See RewriteJob. The inflight file is then empty, as Hudi's: writers look into it under this lock, and behind
-        it 1.x archives its content in place of the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves.
-        """
-        super()._publish(publish, check)
-        self.active.empty_inflight(self.instant, self.action)
+    def _check_untouched(self, plan: ClusteringPlan, known: Timeline, now: Timeline) -> None:
+        check_untouched(self.context, now, self.instant, plan.file_groups(), known)
 
-    def result(self, done: Stats | None, seconds: float) -> InstantResult:
-        """See RewriteJob; in layout 1, too, it is called a clustering."""
+    def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
+        """In layout 1, too, it is called a clustering."""
         return replace(super().result(done, seconds), action=Action.CLUSTERING)
+
+
+def planned_slices(plan: ClusteringPlan) -> list[PlannedSlice]:
+    """The slices that go."""
+    return [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
 
 
 def clustering_action(layout: int) -> str:

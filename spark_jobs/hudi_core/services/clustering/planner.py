@@ -8,9 +8,11 @@ Peak memory on the driver: the file groups of one partition, and the slices of t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.engine_config import EngineConfig
@@ -44,11 +46,18 @@ from hudi_core.services.clustering.strategies import (
     is_small,
     outputs_of,
 )
-from hudi_core.services.context import TableContext, provenance
+from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewriting.checks import check_buckets, check_schema_of_latest, check_table
-from hudi_core.services.rewriting.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
+from hudi_core.services.rewriting.planning import (
+    Planned,
+    RewriteService,
+    extent_of,
+    held_groups,
+    was_cut,
+    within_budget,
+)
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.compaction import metrics_of
@@ -62,79 +71,44 @@ from hudi_core.timeline.instant import REPLACING_ACTIONS, Action
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan, and the bytes that each of its groups reads; `left` file groups were due and are not in the budget."""
-
-    plan: ClusteringPlan
-    sizes: Sequence[int]
-    left: int = 0
-
-    def to_json(self) -> Json:
-        """The plan as hudictl prints it."""
-        plan = self.plan
-        return {
-            "groups": [
-                {
-                    "partition": group.slices[0].partition,
-                    "file_groups": [item.file_id for item in group.slices],
-                    "log_files": sum(len(item.log_files) for item in group.slices),
-                    "files_to_write": group.outputs,
-                    "bytes": size,
-                }
-                for group, size in zip(plan.groups, self.sizes, strict=True)
-            ],
-            "file_groups": len(plan.slices),
-            "bytes": sum(self.sizes),
-            "left_by_budget": self.left,
-            "strategy": plan.strategy_class,
-            "strategy_params": dict(plan.strategy_params),
-            "partitions_left_out": list(plan.missing_partitions or ()),
-        }
+_HELD: Final = f"that pending plans hold ({FREED_BY})"
+_LATE: Final = "that are being written"
+_UNFIT: Final = "that are buckets or of a bootstrap"
+_LARGE: Final = f"that are large enough ({SMALL_FILE_LIMIT.name} is {{limit}})"
+_ALIKE: Final = (
+    f"that an earlier clustering left as this one would ({SORT_COLUMNS.name}, {LAYOUT.name}, {TARGET_FILE_BYTES.name})"
+)
+_SINGLE: Final = f"that would be rewritten alone ({SINGLE_GROUPS.name})"
 
 
 @dataclass(slots=True)
 class _Found:
-    """Groups to plan, in order, and how many file groups are not in them; `missing` are the partitions of those that
-    the next plan has to look at.
+    """Groups to plan, in order, and how many file groups are not in them, by the cause; `missing` are the partitions of
+    those that the next plan has to look at.
     """
 
     groups: list[Group] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
-    held: int = 0
-    late: int = 0
-    large: int = 0
-    unfit: int = 0
-    alike: int = 0
-    single: int = 0
+    passed: Counter[str] = field(default_factory=Counter)
 
     def reason(self, config: ClusteringConfig, partitions: int, chosen: int) -> str:
         """Why there is no group, and which options would change that."""
         where = f"{partitions} partitions"
         if chosen < partitions:
             where = f"the {chosen} of {where} that the options take ({FILTER_MODE.name}, {SELECTED.name}…)"
-        options = f"{SORT_COLUMNS.name}, {LAYOUT.name}, {TARGET_FILE_BYTES.name}"
-        limit = f"{SMALL_FILE_LIMIT.name} is {config.small_file_limit}"
-        causes = {
-            f"{self.held} that pending plans hold ({FREED_BY})": self.held,
-            f"{self.late} that are being written": self.late,
-            f"{self.unfit} that are buckets or of a bootstrap": self.unfit,
-            f"{self.large} that are large enough ({limit})": self.large,
-            f"{self.alike} that an earlier clustering left as this one would ({options})": self.alike,
-            f"{self.single} that would be rewritten alone ({SINGLE_GROUPS.name})": self.single,
-        }
-        beside = ", ".join(cause for cause, count in causes.items() if count)
+        causes = [cause for cause in (_HELD, _LATE, _UNFIT, _LARGE, _ALIKE, _SINGLE) if self.passed[cause]]
+        beside = ", ".join(f"{self.passed[cause]} {cause}" for cause in causes).format(limit=config.small_file_limit)
         why = f"no file group is to be clustered in {where}" + (f", beside {beside}" if beside else "")
-        has_option = chosen < partitions or self.large or self.alike or self.single
+        has_option = chosen < partitions or not {_LARGE, _ALIKE, _SINGLE}.isdisjoint(causes)
         return why if has_option else why + NO_OPTION
 
 
-def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: datetime) -> Planned | Nothing:
+def make_plan(
+    context: TableContext, timeline: Timeline, instant: str, *, now: datetime
+) -> Planned[ClusteringPlan] | Nothing:
     """The plan of a clustering at `instant`, which is drawn before `timeline` is loaded; nothing is written.
 
     `now` is in the zone of the table. Raises ConfigError for options that are not valid and sort columns that are not
@@ -168,13 +142,35 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: d
         missing_partitions=tuple(sorted(missing)),
     )
     merge_policy(context, plan)
-    return Planned(plan, [sizes[at] for at in taken], sum(map(len, left)))
+    return _planned(plan, [sizes[at] for at in taken], sum(map(len, left)))
+
+
+def _planned(plan: ClusteringPlan, sizes: Sequence[int], left: int) -> Planned[ClusteringPlan]:
+    """A plan with the bytes that its groups read."""
+    groups = [
+        {
+            "partition": group.slices[0].partition,
+            "file_groups": [item.file_id for item in group.slices],
+            "log_files": sum(len(item.log_files) for item in group.slices),
+            "files_to_write": group.outputs,
+            "bytes": size,
+        }
+        for group, size in zip(plan.groups, sizes, strict=True)
+    ]
+    document: Json = {
+        "groups": groups,
+        "file_groups": len(plan.slices),
+        "bytes": sum(sizes),
+        "left_by_budget": left,
+        "strategy": plan.strategy_class,
+        "strategy_params": dict(plan.strategy_params),
+        "partitions_left_out": list(plan.missing_partitions or ()),
+    }
+    return Planned(plan, document, left)
 
 
 def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringConfig, rules: PlanRules) -> str | None:
-    """Why a clustering is not due (ClusteringPlanActionExecutor): too few commits completed since the last one was
-    requested, in whatever state it is.
-    """
+    """Too few commits completed since the last one was requested, in any state (ClusteringPlanActionExecutor)."""
     in_background = config.asynchronous or (config.schedule_inline and rules.counts_schedule_inline)
     counted = [
         *([(INLINE_COMMITS.name, config.inline_commits)] if config.inline else []),
@@ -197,10 +193,7 @@ def _find_groups(
     context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: ClusteringConfig
 ) -> _Found:
     """Groups of the latest slices that no pending plan holds, up to the number that a plan may have."""
-    pending = view.pending
-    held = {*pending.compacting, *pending.log_compacting}
-    for clustering in pending.read_clusterings().values():
-        held.update(clustering.file_groups())
+    held = held_groups(view.pending)
     rules = RULES[context.config.features.conflict_release]
     late = _late_instants(context, view.timeline, instant)
     earlier = ClusteredAlike(context, view.timeline, config)
@@ -212,9 +205,9 @@ def _find_groups(
             continue
         candidates = _candidates(view.latest_slices(partition), held, late, config, found)
         groups = groups_of(config, candidates, rules, lambda item: _schema_of(context, item))
-        found.single += len(candidates) - sum(map(len, groups))
+        found.passed[_SINGLE] += len(candidates) - sum(map(len, groups))
         due = [group for group in groups if not earlier.holds(group)]
-        found.alike += sum(map(len, groups)) - sum(map(len, due))
+        found.passed[_ALIKE] += sum(map(len, groups)) - sum(map(len, due))
         room = config.max_groups - len(found.groups)
         if len(due) > room:
             found.missing.add(partition)
@@ -229,25 +222,26 @@ def _candidates(
     taken = []
     in_buckets = are_buckets([item.file_group.file_id for item in slices])
     for item in slices:
+        cause = None
         if item.file_group in held:
-            found.held += 1
-            found.missing.add(item.file_group.partition)
+            cause = _HELD
         elif late and not late.isdisjoint(_instants_of(item)):
-            found.late += 1
-            found.missing.add(item.file_group.partition)
+            cause = _LATE
         elif in_buckets or item.base_instant == BOOTSTRAP_INSTANT:
-            found.unfit += 1
+            cause = _UNFIT
         elif not is_small(item, config):
-            found.large += 1
+            cause = _LARGE
         elif item.files:
             taken.append(item)
+        if cause is not None:
+            found.passed[cause] += 1
+        if cause in (_HELD, _LATE):
+            found.missing.add(item.file_group.partition)
     return taken
 
 
 def _late_instants(context: TableContext, timeline: Timeline, instant: str) -> frozenset[str]:
-    """The writes that completed at or after `instant`, in layout 2: for those that check conflicts they are later than
-    the clustering, which must not have their files.
-    """
+    """Writes that completed at or after `instant`, in layout 2: later ones for those that check conflicts."""
     if not context.config.features.completion_time_in_name:
         return frozenset()
     return frozenset(item.requested_time for item in timeline.commits() if item.completed_at >= instant)
@@ -293,8 +287,8 @@ def _slice(item: FileSlice) -> ClusteringSlice:
     )
 
 
-class ClusteringService(RewriteService[Planned]):
-    """See service.InstantService. In layout 1 its instants are replacecommits whose plan is a clustering."""
+class ClusteringService(RewriteService[ClusteringPlan]):
+    """In layout 1 its instants are replacecommits whose plan is a clustering."""
 
     name = "clustering"
     action = Action.CLUSTERING
@@ -306,41 +300,29 @@ class ClusteringService(RewriteService[Planned]):
         return [item.requested_time for item in found if is_clustering(context.active, item)]
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """See InstantService. One listing of each partition in the plan."""
         found = context.active.load().find(instant, Action.CLUSTERING)
         plan = None if found is None else read_clustering_plan(context.active, found)
         if plan is None:
             return Extent()
-        return extent_of(
-            context.storage,
-            [
-                [(item.partition, (*item.log_files, *filter(None, (item.base_file,)))) for item in group.slices]
-                for group in plan.groups
-            ],
-            config,
-        )
+        return extent_of(context.storage, [group.slices for group in plan.groups], config)
 
     def job(self, run: Run) -> ClusteringJob:
-        """See InstantService."""
         return ClusteringJob(run)
 
     def check(self, context: TableContext, timeline: Timeline) -> None:
-        """See RewriteService."""
         check_table(context)
         check_buckets(context)
         check_schema_of_latest(context, timeline)
 
-    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
-        """See RewriteService."""
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[ClusteringPlan] | Nothing:
         return make_plan(context, timeline, instant, now=datetime.now(zone_of(context.zone)))
 
-    def encode(self, context: TableContext, made: Planned, owner: Owner) -> bytes:
-        """See RewriteService. The addresses are those of Hudi's listings, by the metadata table or of the storage."""
+    def encode(self, context: TableContext, plan: ClusteringPlan, extra_metadata: Mapping[str, str]) -> bytes:
+        """The addresses are those of Hudi's listings, by the metadata table or of the storage."""
         of = plan_address if context.has_metadata_table else status_address
-        extra = {**provenance(owner), **cut_metadata(cut=made.left > 0)}
-        plan = replace(made.plan, extra_metadata=extra)
-        return encode_clustering_plan(plan, lambda path: of(context.storage, path))
+        return encode_clustering_plan(
+            replace(plan, extra_metadata=extra_metadata), lambda path: of(context.storage, path)
+        )
 
     def requested_as(self, context: TableContext) -> str:
-        """See RewriteService."""
         return clustering_action(context.active.layout)

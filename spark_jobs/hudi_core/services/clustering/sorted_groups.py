@@ -11,7 +11,6 @@ more than the sort of a small group, which one task reads, sorts and writes ther
 
 from __future__ import annotations
 
-import bisect
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,20 +37,20 @@ from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.services.clustering.copied_groups import UNIT, Clustered, form_of
-from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFile
-from hudi_core.services.rewriting.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
-from hudi_core.services.rewriting.sort_order import SortOrder
+from hudi_core.services.clustering.slice_rows import (
+    Clustered,
+    ClusteringTarget,
+    SliceCount,
+    open_slice,
+    writer_for,
+)
+from hudi_core.services.rewriting.new_file_groups import NewFile
+from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, by_key, merged_pieces, place
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
-
-
-SORT_KEY: Final = "_airflow_hudi_sort_key"
-"""The column of merged_pieces that rows are in the order of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,7 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class SortUnit:
-    """Slices whose rows go to the shards from `first_shard` on: the next one begins at each key of `cuts`. The numbers
-    of their rows go to `count_shard`.
-    """
+    """Rows for the shards from `first_shard` on, cut at each key of `cuts`; their numbers go to `count_shard`."""
 
     target: ClusteringTarget
     slices: tuple[ClusteringSlice, ...]
@@ -97,11 +94,8 @@ class SortUnit:
 
 @dataclass(frozen=True, slots=True)
 class SortedOutput:
-    """One shard: the file group `<prefix>-0` of a partition, and the next ones where it gets too large. `slices` are
-    where the rows come from.
-    """
+    """One shard: the file groups `<prefix>-0` and so on, with rows of `slices`, which are of one partition."""
 
-    partition: str
     prefix: str
     slices: tuple[ClusteringSlice, ...]
 
@@ -128,7 +122,8 @@ def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
     kept = schema.empty_table()
     step, seen = 1, 0
     with open_slice(storage, unit.target, item) as rows:
-        for batch in _cheapest(rows, schema):
+        batches = (batch.select(schema.names) for batch in rows.batches())
+        for batch in batches if rows.base is None else rows.base_rows(schema):
             kept = pa.concat_tables([kept, pa.Table.from_batches([_every(batch, step, -seen % step)])])
             seen += batch.num_rows
             while kept.num_rows > 2 * unit.rows or (kept.nbytes > unit.most and kept.num_rows > 1):
@@ -137,12 +132,6 @@ def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(kept)
     return Sample(sink.getvalue().to_pybytes(), seen / max(1, kept.num_rows))
-
-
-def _cheapest(rows: SliceRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    if rows.base is not None:
-        return rows.base_rows(schema)
-    return (batch.select(schema.names) for batch in rows.batches())
 
 
 def _every(batch: pa.RecordBatch, step: int, start: int) -> pa.RecordBatch:
@@ -200,10 +189,10 @@ def _keyed_rows(unit: SortUnit, counts: list[SliceCount]) -> Iterator[pa.RecordB
 
 def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
     """The pieces of a part that is sorted, with the shard and the first key of each."""
-    rows = _by_key(pa.Table.from_batches(batches))
+    rows = by_key(pa.Table.from_batches(batches))
     batches.clear()  # while the sorted rows are sent, and the next ones read
     keys = rows.column(SORT_KEY).combine_chunks()
-    cuts = [_place(keys, cut) for cut in unit.cuts]
+    cuts = [place(keys, cut) for cut in unit.cuts]
     step = rows_per_piece(rows, unit.target.config.piece_bytes)
     for number, (start, end) in enumerate(zip([0, *cuts], [*cuts, rows.num_rows], strict=True)):
         for at in range(start, end, step):
@@ -223,52 +212,17 @@ def write_sorted(
         values = (value for batch in batches for value in batch.column(1).to_pylist())
         return Clustered(counts=tuple(from_text(SliceCount, value) for value in values))
     target, output = given.target, given.outputs[shard]
+    partition = output.slices[0].partition
     storage = open_data_storage(target.uri, target.storage_options)
-    partition = check_partition(output.partition, source=UNIT)
-    prefix = check_file_name(output.prefix, source=UNIT)
-    codec, version = form_of(storage, target, output.slices)
     schema = rows_schema(target.files.schema, path=partition)
     try:
-        with FileGroupWriter(
-            storage, target.files, partition, prefix, codec, attempt, first_row=first_row, spark_version=version
-        ) as writer:
+        with writer_for(storage, target, output.slices, output.prefix, attempt, first_row) as writer:
             for rows in merged_pieces(batches, schema, target.config.merged_bytes):
                 for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
                     writer.write(batch)
             return Clustered(writer.close())
     except (pa.ArrowException, MemoryError) as error:
         raise ExecutionError(f"writing sorted rows failed: {error!r}", path=partition) from error
-
-
-def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: int) -> Iterator[pa.Table]:
-    """The rows of sorted pieces in the order of their keys, with the columns of `schema`. Pieces come by their first
-    keys, so what is below the next piece's first key is final. `hold` bytes are taken together at least.
-    """
-    keyed = schema.append(pa.field(SORT_KEY, pa.binary()))
-    held: list[pa.Table] = []
-    size, limit = 0, hold
-    for batch in batches:
-        for first, value in zip(batch.column(0), batch.column(1), strict=True):
-            if size >= limit:
-                rows = _by_key(pa.concat_tables(held))
-                final = _place(rows.column(SORT_KEY).combine_chunks(), first.as_py())
-                yield rows.slice(0, final).select(schema.names)
-                held = [rows.slice(final).combine_chunks()]
-                size = held[0].nbytes
-                limit = size + hold
-            held.append(pa.Table.from_batches([pa.ipc.read_record_batch(value.as_buffer(), keyed)]))
-            size += held[-1].nbytes
-    if held:
-        yield _by_key(pa.concat_tables(held)).select(schema.names)
-
-
-def _by_key(rows: pa.Table) -> pa.Table:
-    return rows.take(pc.sort_indices(rows.column(SORT_KEY))).combine_chunks()
-
-
-def _place(keys: pa.Array, key: bytes) -> int:
-    """How many of the ascending keys are below `key`."""
-    return bisect.bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())
 
 
 MOST_BYTES: Final = 128 << 20
@@ -282,7 +236,6 @@ class GroupUnit:
     """
 
     target: ClusteringTarget
-    partition: str
     slices: tuple[ClusteringSlice, ...]
     order: SortOrder
     sample: SampleUnit | None
@@ -302,7 +255,7 @@ def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
         order, cuts = order_and_cuts(sample_slices(unit.sample, attempt).samples, order, unit.outputs)
     # The same in every attempt, so that the files of all are of the same file groups.
     prefixes = [str(uuid5(UUID(unit.name), str(number))) for number in range(len(cuts) + 1)]
-    outputs = tuple(SortedOutput(unit.partition, prefix, unit.slices) for prefix in prefixes)
+    outputs = tuple(SortedOutput(prefix, unit.slices) for prefix in prefixes)
     given = SortedOutputs(unit.target, outputs)
     sort = SortUnit(unit.target, unit.slices, order, cuts, 0, len(outputs))
     files: list[NewFile] = []

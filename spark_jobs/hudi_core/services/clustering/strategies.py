@@ -59,29 +59,21 @@ RULES: Final[Mapping[str, PlanRules]] = {
 
 def chosen_partitions(config: ClusteringConfig, paths: Sequence[str], rules: PlanRules, *, hour: int) -> list[str]:
     """The partitions among `paths` that a plan looks at, in its order. `hour` is that of the day, for DAY_ROLLING."""
+    chosen = list(paths)
     if config.selected:
         there = frozenset(paths)
-        left = [path for path in dict.fromkeys(config.selected) if path in there]
+        chosen = [path for path in dict.fromkeys(config.selected) if path in there]
     elif config.partition_regex is not None:
-        pattern = re.compile(config.partition_regex)
-        left = [path for path in paths if pattern.fullmatch(path)]
-    else:
-        left = list(paths)
-    left = _filtered(config, left, hour)
-    return sorted(left) if rules.sorts_partitions else left
-
-
-def _filtered(config: ClusteringConfig, paths: list[str], hour: int) -> list[str]:
+        chosen = list(filter(re.compile(config.partition_regex).fullmatch, paths))
     match config.filter_mode:
         case FilterMode.RECENT_DAYS:
-            latest = sorted(paths, reverse=True)[config.skip_latest :]
-            return latest[: config.lookback] if config.lookback else latest
+            chosen = sorted(chosen, reverse=True)[config.skip_latest :][: config.lookback or None]
         case FilterMode.SELECTED_PARTITIONS:
             first, last = config.begin_partition, config.end_partition
-            return [path for path in paths if (first is None or path >= first) and (last is None or path <= last)]
+            chosen = [path for path in chosen if (first is None or path >= first) and (last is None or path <= last)]
         case FilterMode.DAY_ROLLING:
-            return [path for place, path in enumerate(sorted(paths)) if place % _HOURS == hour]
-    return paths
+            chosen = [path for place, path in enumerate(sorted(chosen)) if place % _HOURS == hour]
+    return sorted(chosen) if rules.sorts_partitions else chosen
 
 
 def is_small(item: FileSlice, config: ClusteringConfig) -> bool:
@@ -102,23 +94,17 @@ def outputs_of(group: Group, config: ClusteringConfig) -> int:
 def groups_of(
     config: ClusteringConfig, slices: Sequence[FileSlice], rules: PlanRules, schema_of: SchemaOf
 ) -> list[Group]:
-    """The groups of a partition's slices, not limited in number. `schema_of` tells slices apart that are not copied
-    into one file.
-    """
+    """All groups of a partition's slices. `schema_of` tells slices apart that are not copied into one file."""
     if config.strategy is Strategy.SINGLE_FILE:
         return [(item,) for item in slices]
     in_order = sorted(slices, key=lambda item: _place(item, config))
     by_schema = config.strategy is Strategy.STREAM_COPY and not config.copies_other_schemas
-    groups = [*_packed(config, in_order, schema_of if by_schema else _any_schema)]
+    groups = [*_packed(config, in_order, schema_of if by_schema else lambda _: None)]
     if config.takes_single_slices:
         return groups
     if rules.leaves_any_single and not by_schema:
         return [group for group in groups if len(group) > 1 or outputs_of(group, config) > 1]
     return groups[:-1] if groups and len(groups[-1]) == 1 else groups
-
-
-def _any_schema(item: FileSlice) -> Hashable:
-    return None
 
 
 def _place(item: FileSlice, config: ClusteringConfig) -> tuple[int | str, ...]:
@@ -191,23 +177,17 @@ class ClusteredAlike:
         return columns == config.sort_columns and (columns is None or LAYOUT.read(then) is config.layout)
 
     def _plan(self, instant: str) -> ClusteringPlan | None:
-        found = self._timeline.find(instant, Action.REPLACE_COMMIT)
-        if found is not None:
-            return self._read(found) if found.is_completed else None
-        if instant in self._commits:
-            return None
-        archived = self._archived.get(instant)
+        replacing = self._timeline.find(instant, Action.REPLACE_COMMIT)
+        if replacing is not None:
+            try:
+                return read_clustering_plan(self._context.active, replacing) if replacing.is_completed else None
+            except StorageNotFoundError:
+                return None
+        archived = None if instant in self._commits else self._archived.get(instant)
         if archived is None:
             return None
-        return clustering_plan_of(
-            self._history.plan(archived), path=f"{self._context.config.history_folder}: {instant}"
-        )
-
-    def _read(self, found: Instant) -> ClusteringPlan | None:
-        try:
-            return read_clustering_plan(self._context.active, found)
-        except StorageNotFoundError:
-            return None
+        path = f"{self._context.config.history_folder}: {instant}"
+        return clustering_plan_of(self._history.plan(archived), path=path)
 
     @cached_property
     def _history(self) -> ArchivedTimeline:

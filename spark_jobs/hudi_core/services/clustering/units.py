@@ -1,16 +1,28 @@
-"""A stored plan as work for an engine, and the proof that what came of it is what the plan asks for."""
+"""A stored plan as work for an engine, and the proof that what came of it is what the plan asks for.
+
+Without sort columns slices are joined, and row groups that are large enough are copied, not decoded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+import pyarrow as pa
+
 from hudi_core.engine.protocol import Engine
-from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, join_slices
+from hudi_core.errors import ExecutionError
+from hudi_core.services.clustering.slice_rows import (
+    Clustered,
+    ClusteringTarget,
+    SliceRows,
+    open_slice,
+    writer_for,
+)
 from hudi_core.services.clustering.sorted_groups import (
     MOST_BYTES,
     GroupUnit,
@@ -25,12 +37,16 @@ from hudi_core.services.clustering.sorted_groups import (
     write_sorted,
 )
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.rewriting.job import Rewritten
-from hudi_core.services.rewriting.new_file_groups import prove_files
-from hudi_core.services.rewriting.proof import unproved
-from hudi_core.services.rewriting.slice_rows import ClusteringTarget, SliceCount
+from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, prove_files
+from hudi_core.services.rewriting.proof import Rewritten, unproved
+from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_source
 from hudi_core.services.rewriting.sort_order import SortOrder
-from hudi_core.timeline.actions.replacecommit import ClusteringPlan, ClusteringSlice
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
 
 _SAMPLED_ROWS: Final = 100_000
 """Of a group, in all its slices."""
@@ -45,31 +61,21 @@ Sizes = Mapping[tuple[str, str], int]
 """Bytes of the files of a slice, by partition and file id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Slices of one partition whose rows go into about `outputs` new files."""
-
-    partition: str
-    slices: tuple[ClusteringSlice, ...]
-    outputs: int
-
-
-def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[Group]:
+def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[ClusteringGroup]:
     """The plan's groups, each for one partition; `by_file`: each slice by itself. A group that its planner gave slices
     of several partitions is divided, its outputs by the number of slices.
     """
-    found = []
+    if by_file:
+        return [ClusteringGroup((item,), 1) for item in plan.slices]
+    divided = []
     for group in plan.groups:
-        if by_file:
-            found += [Group(item.partition, (item,), 1) for item in group.slices]
-            continue
         by_partition: dict[str, list[ClusteringSlice]] = {}
         for item in group.slices:
             by_partition.setdefault(item.partition, []).append(item)
-        for partition, slices in by_partition.items():
+        for slices in by_partition.values():
             outputs = -(-max(1, group.outputs) * len(slices) // len(group.slices))
-            found.append(Group(partition, tuple(slices), outputs))
-    return found
+            divided.append(ClusteringGroup(tuple(slices), outputs))
+    return divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +88,18 @@ class Work:
     sizes: Sizes
     progress: UnitProgress | None = None
 
-    def join(self, groups: Sequence[Group]) -> list[Clustered]:
+    def join(self, groups: Sequence[ClusteringGroup]) -> list[Clustered]:
         """Without order."""
-        units = [
-            JoinUnit(self.target, group.partition, slices, str(uuid4()))
-            for group in groups
-            for slices in self._parts(group)
-        ]
+        units = [JoinUnit(self.target, slices, str(uuid4())) for group in groups for slices in self._parts(group)]
         return self.engine.run(join_slices, units, run_epoch=self.epoch, progress=self.progress)
 
-    def sort(self, groups: Sequence[Group], order: SortOrder) -> list[Clustered]:
-        """In `order` within each group: by one task each, or where its rows are many, or next to the executors, by an
-        exchange of all of these groups.
-        """
+    def sort(self, groups: Sequence[ClusteringGroup], order: SortOrder) -> list[Clustered]:
+        """In `order` within each group: by one task each, or, where rows are many or executors near, by an exchange."""
         small = [group for group in groups if self._is_for_one_task(group)]
         large = [group for group in groups if not self._is_for_one_task(group)]
         units = [
             GroupUnit(
                 self.target,
-                group.partition,
                 group.slices,
                 order,
                 self._sample(group, order, group.slices),
@@ -112,22 +111,20 @@ class Work:
         done = self.engine.run(sort_group, units, run_epoch=self.epoch, progress=self.progress) if units else []
         return done + (self._exchange(large, order) if large else [])
 
-    def _is_for_one_task(self, group: Group) -> bool:
+    def _is_for_one_task(self, group: ClusteringGroup) -> bool:
         size = sum(self.sizes[item.partition, item.file_id] for item in group.slices)
         return self.engine.is_remote and size <= MOST_BYTES
 
-    def _exchange(self, groups: Sequence[Group], order: SortOrder) -> list[Clustered]:
+    def _exchange(self, groups: Sequence[ClusteringGroup], order: SortOrder) -> list[Clustered]:
         placed = self._orders_and_cuts(groups, order)
-        counts = [len(cuts) + 1 for _, cuts in placed]
-        starts = list(accumulate(counts, initial=0))
-        outputs = [
-            SortedOutput(group.partition, str(uuid4()), group.slices)
-            for group, count in zip(groups, counts, strict=True)
-            for _ in range(count)
-        ]
+        outputs: list[SortedOutput] = []
+        starts = []
+        for group, (_, cuts) in zip(groups, placed, strict=True):
+            starts.append(len(outputs))
+            outputs += [SortedOutput(str(uuid4()), group.slices) for _ in range(len(cuts) + 1)]
         units = [
             SortUnit(self.target, slices, placed_order, cuts, start, len(outputs))
-            for group, (placed_order, cuts), start in zip(groups, placed, starts, strict=False)
+            for group, (placed_order, cuts), start in zip(groups, placed, starts, strict=True)
             for slices in self._packed(group)
         ]
         return self.engine.exchange(
@@ -139,7 +136,9 @@ class Work:
             progress=self.progress,
         )
 
-    def _orders_and_cuts(self, groups: Sequence[Group], order: SortOrder) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
+    def _orders_and_cuts(
+        self, groups: Sequence[ClusteringGroup], order: SortOrder
+    ) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
         sampled = [[self._sample(group, order, slices) for slices in self._packed(group)] for group in groups]
         units = [unit for found in sampled for unit in found if unit is not None]
         done = iter(self.engine.run(sample_slices, units, run_epoch=self.epoch) if units else ())
@@ -150,14 +149,16 @@ class Work:
             for group, found in zip(groups, sampled, strict=True)
         ]
 
-    def _sample(self, group: Group, order: SortOrder, slices: tuple[ClusteringSlice, ...]) -> SampleUnit | None:
+    def _sample(
+        self, group: ClusteringGroup, order: SortOrder, slices: tuple[ClusteringSlice, ...]
+    ) -> SampleUnit | None:
         """What is sampled of some slices of a group: nothing where it becomes one file, whose order needs no bounds."""
         if group.outputs <= 1 and order.layout.is_linear:
             return None
         rows = max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices))
         return SampleUnit(self.target, slices, order, rows, _SAMPLED_BYTES // len(group.slices))
 
-    def _packed(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
+    def _packed(self, group: ClusteringGroup) -> list[tuple[ClusteringSlice, ...]]:
         """The slices of each unit of a group. Where a task costs as much as some MiB small slices share it; elsewhere
         each has its own, so that they are read side by side.
         """
@@ -165,14 +166,12 @@ class Work:
             return [(item,) for item in group.slices]
         return self._cut(group, lambda before, _: before // _UNIT_BYTES)
 
-    def _parts(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
+    def _parts(self, group: ClusteringGroup) -> list[tuple[ClusteringSlice, ...]]:
         """The slices of each new file: in their order, some equal parts of the bytes."""
         return self._cut(group, lambda before, total: before * group.outputs // total)
 
-    def _cut(self, group: Group, part_of: Callable[[int, int], int]) -> list[tuple[ClusteringSlice, ...]]:
-        """The slices in their order, cut where another part begins: that of a slice follows from the bytes before it
-        and from all bytes.
-        """
+    def _cut(self, group: ClusteringGroup, part_of: Callable[[int, int], int]) -> list[tuple[ClusteringSlice, ...]]:
+        """The slices in their order, cut where `part_of` the bytes before one, and of all bytes, changes."""
         sizes = [max(1, self.sizes[item.partition, item.file_id]) for item in group.slices]
         total = sum(sizes)
         starts = zip(group.slices, accumulate(sizes, initial=0), strict=False)
@@ -180,30 +179,71 @@ class Work:
         return [tuple(item for item, _ in part) for _, part in parts]
 
 
-def prove(
-    plan: ClusteringPlan, groups: Sequence[Group], results: Sequence[Clustered], instant: str, *, with_statistics: bool
-) -> Rewritten:
+def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, with_statistics: bool) -> Rewritten:
     """The new files of the results, once they are shown to hold as many rows as the slices of each partition.
 
     Raises ExecutionError otherwise: a slice that was not read, or twice; another number of rows; a file that is not a
     new one of the plan's partitions.
     """
     counts = [count for result in results for count in result.counts]
-    read = [(count.partition, count.file_id) for count in counts]
     planned = sorted((item.partition, item.file_id) for item in plan.slices)
-    if sorted(read) != planned:
-        raise unproved(f"the plan has {len(planned)} slices, {len(read)} were read")
-    files = [file for result in results for file in result.files]
-    rows = {**{group.partition: 0 for group in groups}, **_sums(counts)}
-    return prove_files(files, rows, instant, plan.file_groups(), with_statistics=with_statistics)
-
-
-def _sums(counts: Iterable[SliceCount]) -> dict[str, int]:
-    """The rows of each partition that has any."""
-    found: dict[str, int] = {}
+    if sorted((count.partition, count.file_id) for count in counts) != planned:
+        raise unproved(f"the plan has {len(planned)} slices, {len(counts)} were read")
+    rows = dict.fromkeys((item.partition for item in plan.slices), 0)
     for count in counts:
         if count.rows < 0:
             raise unproved(f"{count.rows} rows are no number of rows")
-        if count.rows:
-            found[count.partition] = found.get(count.partition, 0) + count.rows
-    return found
+        rows[count.partition] += count.rows
+    files = [file for result in results for file in result.files]
+    return prove_files(files, rows, instant, plan.file_groups(), with_statistics=with_statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinUnit:
+    """Slices of one partition that become the file groups `<prefix>-0` and so on: one, unless it gets too large."""
+
+    target: ClusteringTarget
+    slices: tuple[ClusteringSlice, ...]
+    prefix: str
+
+
+def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
+    """The UnitTask of a clustering without sort columns. Memory: that of one slice (open_slice), a row group of output
+    or a column chunk that is copied.
+
+    Raises HudiError only, as open_slice, and ExecutionError where writing fails.
+    """
+    storage = open_data_storage(unit.target.uri, unit.target.storage_options)
+    counts = []
+    try:
+        with writer_for(storage, unit.target, unit.slices, unit.prefix, attempt) as writer:
+            for item in unit.slices:
+                with open_slice(storage, unit.target, item) as rows:
+                    _append(rows, writer)
+                    counts.append(rows.count())
+            return Clustered(writer.close(), tuple(counts))
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"joining file slices failed: {error!r}", path=unit.slices[0].partition) from error
+
+
+def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
+    base, target = rows.base, rows.target
+    source = None
+    if base is not None and base.num_rows and rows.merge is None and not target.files.stamps_rows:
+        source = copy_source(base, writer.handle.schema, target.policy, target.config)
+    if base is None or source is None:
+        for batch in rows.batches():
+            writer.write(batch)
+        return
+    with writer.joining(base) as joined:
+        keys = pa.array([], pa.string()) if target.files.has_meta else None
+        plan = RowGroupPlan(source, keys, target.config, writer.codec.upper(), with_keys=not joined)
+        for part in plan.parts():
+            if part.copied:
+                writer.copy(source, part.numbers[0], part.keys)
+                rows.rows += base.metadata.row_group(part.numbers[0]).num_rows
+                continue
+            for batch in rows.base_rows(row_groups=part.numbers):
+                writer.write(batch)
+                rows.rows += batch.num_rows
+    rows.check()

@@ -42,9 +42,8 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, r
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import RECORD_KEY, BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
-from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, GROUP_ROWS
 from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
-from hudi_core.services.rewriting.slice_rows import GROUP_ROWS
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
@@ -197,9 +196,7 @@ class _Compaction:
         return sorted(files, key=lambda file: parse_log_file(file.name).scan_order)
 
     def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> int:
-        """Streams the merged rows into the new file; checks that no row was lost or doubled. Returns the rows that were
-        copied.
-        """
+        """Streams the merged rows into the new file; none may be lost or doubled. Returns how many were copied."""
         rows = self.config.batch_rows
         copied = 0 if base is None else self._write_base(base, merge, handle)
         for batch in merge.inserts(rows):

@@ -20,11 +20,18 @@ from hudi_core.history.archived import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies, last_request, why_not_due
-from hudi_core.services.context import TableContext, provenance
+from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.rewriting.checks import check_merged_table, check_operations, check_schema_of_latest
-from hudi_core.services.rewriting.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
+from hudi_core.services.rewriting.planning import (
+    Planned,
+    RewriteService,
+    extent_of,
+    held_groups,
+    was_cut,
+    within_budget,
+)
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import (
     LOG_BYTES,
@@ -41,36 +48,6 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan, and the bytes that each operation reads; `left` file groups that were due did not fit into the budget."""
-
-    plan: CompactionPlan
-    sizes: Sequence[int]
-    left: int = 0
-
-    def to_json(self) -> Json:
-        """The plan as hudictl prints it."""
-        plan = self.plan
-        return {
-            "file_groups": len(plan.operations),
-            "log_files": sum(len(item.log_files) for item in plan.operations),
-            "bytes": sum(self.sizes),
-            "left_by_budget": self.left,
-            "operations": [
-                {
-                    "partition": item.partition,
-                    "file_id": item.file_id,
-                    "base_file": item.base_file,
-                    "log_files": list(item.log_files),
-                    "bytes": size,
-                }
-                for item, size in zip(plan.operations, self.sizes, strict=True)
-            ],
-            "partitions_left_out": list(plan.missing_partitions or ()),
-        }
-
-
 @dataclass(slots=True)
 class Candidates:
     """Operations over whole slices, with the bytes that each reads; `held` counts the file groups that another plan
@@ -85,7 +62,9 @@ class Candidates:
     passed: int = 0
 
 
-def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today: date) -> Planned | Nothing:
+def make_plan(
+    context: TableContext, timeline: Timeline, instant: str, *, today: date
+) -> Planned[CompactionPlan] | Nothing:
     """The plan of a compaction at `instant`, which is drawn before `timeline` is loaded; nothing is written.
 
     `today` is the day in the zone of the table, for the strategies by day. Raises ConfigError for options that are not
@@ -115,7 +94,30 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     left = {item.partition for item in found.operations if item.file_group not in groups}
     missing = (set(everywhere) - set(chosen)) | left | found.skipped
     plan = CompactionPlan(tuple(taken), missing_partitions=tuple(sorted(missing)))
-    return Planned(plan, [found.sizes[item.file_group] for item in taken], due - len(taken))
+    return planned(plan, found.sizes, due - len(taken))
+
+
+def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -> Planned[CompactionPlan]:
+    """A plan with the bytes that its operations read."""
+    operations = [
+        {
+            "partition": item.partition,
+            "file_id": item.file_id,
+            "base_file": item.base_file,
+            "log_files": list(item.log_files),
+            "bytes": sizes[item.file_group],
+        }
+        for item in plan.operations
+    ]
+    document: Json = {
+        "file_groups": len(operations),
+        "log_files": sum(len(item.log_files) for item in plan.operations),
+        "bytes": sum(sizes[item.file_group] for item in plan.operations),
+        "left_by_budget": left,
+        "operations": operations,
+        "partitions_left_out": list(plan.missing_partitions or ()),
+    }
+    return Planned(plan, document, left)
 
 
 def affordable(
@@ -139,10 +141,7 @@ def candidates(
 
     A log compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
     """
-    pending = view.pending
-    held = {*pending.compacting, *pending.log_compacting}
-    for clustering in pending.read_clusterings().values():
-        held.update(clustering.file_groups())
+    held = held_groups(view.pending)
     completions = CompletionTimes(view.timeline, context.history)
     found = Candidates()
     for partition in partitions:
@@ -220,40 +219,30 @@ def _no_candidates(partitions: int, chosen: int, found: Candidates, options: str
     return why if chosen < partitions else why + NO_OPTION
 
 
-class CompactionService(RewriteService[Planned]):
-    """See service.InstantService."""
-
+class CompactionService(RewriteService[CompactionPlan]):
     name = "compaction"
     action = Action.COMPACTION
     rewritten = "compacted"
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """See InstantService. One listing of each partition in the plan."""
         operations = context.active.read_plan(instant, self.action).operations
         check_operations(operations, path=context.active.path(instant, self.action, State.REQUESTED))
-        units = [[(item.partition, (*item.log_files, *filter(None, (item.base_file,))))] for item in operations]
-        return extent_of(context.storage, units, config)
+        return extent_of(context.storage, [[operation] for operation in operations], config)
 
     def job(self, run: Run) -> Job[Any, Any]:
-        """See InstantService."""
         return CompactionJob(run)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """See RewriteService; the plan names file groups and bytes."""
         if not context.config.is_merge_on_read:
             return Scheduled(None, None, f"the table is copy-on-write: it has no log files to compact{NO_OPTION}")
-        return RewriteService.schedule(self, context, owner, dry_run=dry_run)
+        return super().schedule(context, owner, dry_run=dry_run)
 
     def check(self, context: TableContext, timeline: Timeline) -> None:
-        """See RewriteService."""
         check_merged_table(context)
         check_schema_of_latest(context, timeline)
 
-    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
-        """See RewriteService."""
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[CompactionPlan] | Nothing:
         return make_plan(context, timeline, instant, today=datetime.now(zone_of(context.zone)).date())
 
-    def encode(self, context: TableContext, made: Planned, owner: Owner) -> bytes:
-        """See RewriteService."""
-        extra = {**provenance(owner), **cut_metadata(cut=made.left > 0)}
-        return encode_compaction_plan(replace(made.plan, extra_metadata=extra))
+    def encode(self, context: TableContext, plan: CompactionPlan, extra_metadata: Mapping[str, str]) -> bytes:
+        return encode_compaction_plan(replace(plan, extra_metadata=extra_metadata))

@@ -150,9 +150,7 @@ def _log_count(item: CompactionOperation) -> int:
 
 
 def _ordinal(partition: str) -> int:
-    """The day of a partition, as SimpleDateFormat reads it: a month or a day may be too large, and what follows is
-    passed over.
-    """
+    """The day of a partition, as SimpleDateFormat reads it: a month or day may be too large; the rest is ignored."""
     found = _DAY.match(_NAMES.sub("/", _FIRST_NAME.sub("", partition)))
     if found is not None:
         year, month, day = map(int, found.groups())

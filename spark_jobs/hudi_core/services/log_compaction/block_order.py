@@ -16,13 +16,12 @@ from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, log_blocks, scan_blocks
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.failed_writes import heartbeats_of
+from hudi_core.services.rewriting.other_writers import alive_among
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.writer_heartbeats import may_be_alive, silent_seconds
 from hudi_core.view.file_group import DataFile
 
 
@@ -66,15 +65,24 @@ class BlockOrder:
         UnsupportedError for those of a completed one.
         """
         named = [(parse_data_file(info.name), info) for info in listed]
-        logs = [(name, info) for name, info in named if isinstance(name, LogFileName) and not name.cdc]
-        mine = [(name, info) for name, info in logs if name.file_id == operation.file_id]
+        mine = [
+            (name, info)
+            for name, info in named
+            if isinstance(name, LogFileName) and not name.cdc and name.file_id == operation.file_id
+        ]
         if self.by_name:
             others = {name.instant: info.path for name, info in mine}
         else:
             of_slice = [(name, info) for name, info in mine if name.instant == operation.base_instant]
             of_slice.sort(key=lambda item: item[0].scan_order)
             files = [DataFile(operation.partition, info.name, info.size) for _, info in of_slice]
-            others = self._blocks(storage, files, committed)
+            scanned = scan_blocks(
+                log_blocks(storage, files),
+                lambda instant: committed(instant) or instant in self.pending,
+                latest_instant=AFTER_ALL,
+                stop_at_newer=False,
+            )
+            others = {str(block.instant_time): block.path for block in scanned.blocks}
         for time in sorted((self.pending | self.late) & others.keys() - merged):
             if time in self.pending:
                 raise ConflictError(
@@ -89,15 +97,6 @@ class BlockOrder:
                 remedy="drop the plan with `hudictl unschedule`, and plan again",
             )
 
-    def _blocks(self, storage: Storage, files: list[DataFile], committed: CommittedInstants) -> dict[str, str]:
-        """The instants of blocks that count or may count, each with a log file that has one."""
-
-        def counts(instant: str) -> bool:
-            return committed(instant) or instant in self.pending
-
-        found = scan_blocks(log_blocks(storage, files), counts, latest_instant=AFTER_ALL, stop_at_newer=False)
-        return {str(block.instant_time): block.path for block in found.blocks}
-
 
 def writer_beside(context: TableContext, timeline: Timeline, instant: str) -> Instant | None:
     """A pending write that may be alive and come before a log compaction at `instant` in the order of log files. In
@@ -109,11 +108,7 @@ def writer_beside(context: TableContext, timeline: Timeline, instant: str) -> In
         for item in pending_ingestion(context.active, timeline)
         if item.requested_time != instant and (item.requested_time < instant or not by_name)
     ]
-    if not pending:
-        return None
-    changed = context.active.modified()
-    heartbeats = heartbeats_of(context, timeline, read_only=True, silent=silent_seconds(context.options))
-    return next((item for item in pending if may_be_alive(item, context.active, changed, heartbeats)), None)
+    return next((writer for writer, _ in alive_among(context, timeline, pending)), None)
 
 
 def check_no_writer_beside(context: TableContext, instant: str, timeline: Timeline) -> None:

@@ -12,9 +12,9 @@ Peak memory of a task: of every log record its key, its ordering value and 17 by
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,30 +23,29 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
+from hudi_core.codec.avro.schema import add_meta_fields, without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.positions import RecordPositions
-from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogRecords, merge_columns
 from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls
-from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
-from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
+from hudi_core.filegroup.read.log_scan import ScanResult, scan_log_files
 from hudi_core.filegroup.read.slice_merge import block_positions
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
-from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.extract.data_file import read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file, spelled
 from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.log_compaction.block_order import BlockOrder
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
+from hudi_core.timeline.actions.compaction import LOG_BYTES
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import DataFile
@@ -60,20 +59,10 @@ _COPIED: Final = frozenset({BlockType.AVRO_DATA, BlockType.DELETE})
 
 
 @dataclass(frozen=True, slots=True)
-class LogCompactionUnit:
-    """One operation of the plan at `instant`, and what its merge must know of the table; as CompactionUnit."""
+class LogCompactionUnit(CompactionUnit):
+    """`order` is by which blocks may come in between."""
 
-    operation: CompactionOperation
-    uri: str
-    storage_options: Mapping[str, str]
-    instant: str
-    committed: CommittedInstants
-    schema: AvroSchema
-    policy: MergePolicy
-    config: WriteConfig
-    as_hudi_1: bool
-    order: BlockOrder
-    requirements: StatisticsRequirements | None = None
+    order: BlockOrder = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +108,11 @@ def check_copied(blocks: Sequence[LogBlock]) -> None:
 
 class _Merge:
     def __init__(self, unit: LogCompactionUnit, attempt: TaskAttempt) -> None:
-        operation = unit.operation
         self.unit = unit
-        self.instant = check_file_name(unit.instant, source=_SOURCE)
-        self.partition = check_partition(operation.partition, source=_SOURCE)
-        self.names = [check_file_name(name, source=_SOURCE) for name in operation.log_files]
-        self.storage: Storage = open_data_storage(unit.uri, unit.storage_options)
+        self.instant = check_file_name(self.unit.instant, source=_SOURCE)
+        self.partition = check_partition(self.unit.operation.partition, source=_SOURCE)
+        self.names = [check_file_name(name, source=_SOURCE) for name in self.unit.operation.log_files]
+        self.storage: Storage = open_data_storage(self.unit.uri, self.unit.storage_options)
         self.token = WriteToken(attempt.partition_id, attempt.stage_id, OWN_ATTEMPTS + attempt.attempt_id)
 
     def run(self) -> MergedLogs:
@@ -184,9 +172,7 @@ class _Merge:
         return LogFileName(operation.file_id, operation.base_instant, max(versions, default=0) + 1, self.token)
 
     def _folded(self, scan: ScanResult, positions: Sequence[RecordPositions] | None) -> LogRecords:
-        """The winning version of each key, or of each row of the base file; its row number is that of the record among
-        all of the data blocks.
-        """
+        """The winning version of each key, or base row; its row number is that among the rows of all data blocks."""
         unit = self.unit
         schema = without_meta_fields(unit.schema)
         self.ordering = Ordering.of(unit.policy, schema, path=unit.operation.file_id)

@@ -15,14 +15,14 @@ from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
 from hudi_core.filegroup.read.torn_tails import CompletedWrites, refuse_lost
-from hudi_core.services.compaction.planner import CompactionService, Planned, affordable, candidates
+from hudi_core.services.compaction.planner import CompactionService, affordable, candidates, planned
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.log_compaction.block_order import writer_beside
 from hudi_core.services.log_compaction.job import LogCompactionJob, check_log_compaction
 from hudi_core.services.log_compaction.merge_logs import check_copied
 from hudi_core.services.rewriting.checks import check_schema_of_latest
-from hudi_core.services.rewriting.planning import was_cut
+from hudi_core.services.rewriting.planning import Planned, was_cut
 from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.timeline.actions.compaction import CompactionPlan
@@ -39,22 +39,18 @@ _STRATEGY: Final = {
 
 
 class LogCompactionService(CompactionService):
-    """See service.InstantService."""
-
     name = "log_compaction"
     action = Action.LOG_COMPACTION
 
     def job(self, run: Run) -> Job[Any, Any]:
-        """See InstantService."""
         return LogCompactionJob(run)
 
     def check(self, context: TableContext, timeline: Timeline) -> None:
-        """See job.check_log_compaction."""
         check_log_compaction(context)
         check_schema_of_latest(context, timeline)
 
-    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
-        """See RewriteService. Other guards than those of a compaction: blocks may come between."""
+    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[CompactionPlan] | Nothing:
+        """Other guards than those of a compaction: blocks may come between."""
         if not LOG_COMPACTION.read(context.options):
             return Nothing(
                 f"log compactions are planned with {LOG_COMPACTION.name}=true only, since readers must know them"
@@ -71,7 +67,7 @@ class LogCompactionService(CompactionService):
         return _planned(context, timeline, instant) if reason is None else Nothing(reason)
 
 
-def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned[CompactionPlan] | Nothing:
     view, slices = context.view(timeline), _Slices(context, timeline)
     everywhere = view.partitions()
     found = candidates(context, view, everywhere, instant, CompactionConfig.of(context.options), slices.takes)
@@ -92,7 +88,7 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
         missing_partitions=() if context.config.features.layout == 2 else None,
     )
     left = len(found.operations) - len(taken)
-    return Planned(plan, [found.sizes[item.file_group] for item in taken], left)
+    return planned(plan, found.sizes, left)
 
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:

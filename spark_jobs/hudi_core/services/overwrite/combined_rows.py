@@ -25,10 +25,9 @@ from hudi_core.filegroup.merge.merge_mode import Fill
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.clustering.sorted_groups import SORT_KEY, merged_pieces
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
-from hudi_core.services.rewriting.sort_order import SortOrder
+from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
@@ -148,9 +147,7 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
 
 
 def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iterator[pa.Table]:
-    """The last row of each key of a partition; `drop` is called with a partition and how many rows of it are not.
-    Rows come in the order of both.
-    """
+    """The last row of each key, in the order of partitions and keys; `drop` gets how many of a partition are not."""
     held: pa.Table | None = None
     for table in tables:
         rows = (table if held is None else pa.concat_tables([held, table])).combine_chunks()

@@ -179,9 +179,7 @@ def _sample(context: TableContext, view: FileSystemView, item: FileSlice, column
 def _logged_rows(
     context: TableContext, view: FileSystemView, item: FileSlice, names: Sequence[str]
 ) -> tuple[str, pa.RecordBatch | None]:
-    """Rows of a data block of a slice that has no base file yet, as writers by a bucket index leave it, and where they
-    are. Memory: a piece of a block.
-    """
+    """Rows of a data block, and where they are, of a slice without a base file yet. Memory: a piece of a block."""
     committed = CommittedInstants.of(view.timeline)
     scan = scan_log_files(context.storage, item.log_files, committed, latest_instant=AFTER_ALL, stop_at_newer=False)
     for block in scan.blocks:
@@ -196,9 +194,7 @@ def _logged_rows(
 
 
 def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:
-    """The table's, with what its rows and partitions show. Raises as KeyGenerator.of, SqlTimes.of, _labels_one,
-    _check_zone and _check_times.
-    """
+    """Raises as KeyGenerator.of, SqlTimes.of, _labels_one, _check_zone and _check_times."""
     config, options = context.config, context.options
     labels_one = _labels_one(context, view) if labels_vary(config) and config.populate_meta_fields else None
     keys = KeyGenerator.of(config, options, labels_one=labels_one)
@@ -241,9 +237,7 @@ def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
 
 
 def _placed(context: TableContext, view: FileSystemView, keys: KeyGenerator) -> Iterator[_Sample]:
-    """Samples of rows that have the values which their partition is made of. With a global index, rows may stay in the
-    partition of an earlier value.
-    """
+    """Samples of rows with the values of their partition. A global index may leave rows in an earlier one."""
     for sample in _samples(context, view, keys.partition_fields):
         rows = sample.rows.drop_null()
         is_whole = {*keys.partition_fields} <= {*rows.schema.names} and DEFAULT_PARTITION not in sample.partition

@@ -7,7 +7,6 @@ comes to the driver.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections import Counter
@@ -16,20 +15,16 @@ from dataclasses import replace
 from functools import partial
 from uuid import uuid4
 
-from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConflictError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_row_level
 from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import provenance
-from hudi_core.services.lifecycle import Run
+from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.overwrite.combined_rows import produce_combined, write_combined
 from hudi_core.services.overwrite.plan import (
@@ -43,24 +38,20 @@ from hudi_core.services.overwrite.plan import (
 from hudi_core.services.overwrite.row_shards import RowsUnit, expected_files, produce_rows, spread_of
 from hudi_core.services.overwrite.shard_files import RowsTarget, Written, write_shard
 from hudi_core.services.overwrite.source import CountedRows
-from hudi_core.services.rewriting.job import RewriteJob, Rewritten, Stats
-from hudi_core.services.rewriting.new_file_groups import NewFiles, by_partition, moved_to, prove_files
+from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
+from hudi_core.services.rewriting.new_file_groups import NewFiles, moved_to, prove_files
 from hudi_core.services.rewriting.other_writers import check_early
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
+from hudi_core.services.rewriting.proof import Rewritten
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_inflight_overwrite
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import Precondition
-from hudi_core.view.file_group import FileSlice
 
 log = logging.getLogger(__name__)
 
 
-class OverwriteJob(RewriteJob[OverwritePlan, Written]):
-    """See Job. There is no plan on the timeline that outlives an attempt: one that dies is rolled back as a failed
-    write is, with its instant.
-    """
+class OverwriteJob(RewriteJob[OverwritePlan]):
+    """No plan outlives an attempt: one that dies is rolled back with its instant, as a failed write is."""
 
     action = Action.REPLACE_COMMIT
     conflicts_as = Action.REPLACE_COMMIT
@@ -70,8 +61,6 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         super().__init__(run)
         self.operation = work.operation
         self._work = work
-        self._schema: AvroSchema = {}
-        self._slices: tuple[FileSlice, ...] = ()
 
     def plan(self, timeline: Timeline) -> OverwritePlan:
         """See plan_overwrite: from the table as it is, now that the instant is requested.
@@ -86,15 +75,10 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         return plan
 
     def file_groups(self, plan: OverwritePlan) -> frozenset[FileGroupId]:
-        """See RewriteJob: those that are replaced."""
         return plan.file_groups()
 
-    def expected_files(self, plan: OverwritePlan) -> int:
-        """See RewriteJob: at least one for each partition that rows come to."""
-        return expected_files(self._work.rows, self.context.options)
-
     def inflight_content(self, plan: OverwritePlan) -> bytes:
-        """See RewriteJob: the rows that come to each partition."""
+        """The rows that come to each partition."""
         return encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
 
     def begin(self, plan: OverwritePlan, held: Claim) -> None:
@@ -109,24 +93,49 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
                 remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
             )
 
-    def new_schema(self, timeline: Timeline) -> AvroSchema | None:
-        """See RewriteJob. Raises ConflictError where another write has changed it since the rows were counted."""
-        rows = None if self._work.rows is None else self._work.rows.rows
-        if rows is None:
-            return None
-        check_same_schema(self.context, timeline, self.instant, rows.found_schema)
-        return None if rows.evolved_from is None else rows.schema
-
-    def rewrite(
-        self, plan: OverwritePlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
-    ) -> list[Written]:
-        """See RewriteJob."""
-        rows = self._work.rows
-        # Not the table's newest, as tasks read the source by the schema of the count.
-        self._schema = table_schema(self.storage, self.context.config, timeline) if rows is None else rows.rows.schema
-        self._slices = plan.slices
-        self.adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
-        return [] if rows is None else write_rows(self.run, rows, requirements, held)
+    def execute(self, plan: OverwritePlan, held: Claim) -> Completion[Rewritten]:
+        """Raises ConflictError where another write has changed the schema since the rows were counted."""
+        context, timeline, work = self.context, self.active.load(), self._work
+        rows = None if work.rows is None else work.rows.rows
+        if rows is not None:
+            check_same_schema(context, timeline, self.instant, rows.found_schema)
+        attempt = Attempt(
+            self,
+            plan.file_groups(),
+            held,
+            timeline,
+            expected_files=expected_files(work.rows, context.options),
+            new_schema=None if rows is None or rows.evolved_from is None else rows.schema,
+        )
+        with attempt.writing():
+            # Not the table's newest, as tasks read the source by the schema of the count.
+            schema = table_schema(self.storage, context.config, timeline) if rows is None else rows.schema
+            adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
+            results = [] if work.rows is None else write_rows(self.run, work.rows, attempt.requirements, held)
+        rewritten = self._prove(plan, results, with_statistics=attempt.with_statistics)
+        attempt.keep(rewritten)
+        token = {} if work.token is None else {TOKEN_KEY: work.token}
+        extra = {**provenance(self.owner), **token}
+        return attempt.completion(
+            rewritten,
+            commit_metadata(self, rewritten.stats, schema, extra, replaced_file_ids=plan.replaced),
+            moved=[
+                *(SliceChange(item, None, self.instant) for item in plan.slices),
+                *moved_to(rewritten.files, self.instant),
+            ],
+            adds_partitions=adds_partitions,
+            # Whatever the options compare, nothing else has been written there, and the table has the schema it had.
+            preconditions=(
+                partial(check_not_written, context, instant=self.instant, plan=plan),
+                partial(check_no_plans, context, partitions=plan.partitions),
+                partial(
+                    check_same_schema,
+                    context,
+                    instant=self.instant,
+                    schema=schema if rows is None else rows.found_schema,
+                ),
+            ),
+        )
 
     def _has_partitioned_index(self, timeline: Timeline) -> bool:
         if RECORD_INDEX not in self.context.config.metadata_partitions:
@@ -134,10 +143,8 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         definition = indexed_table(self.context, timeline).definitions.get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
 
-    def prove(self, plan: OverwritePlan, results: list[Written], *, with_statistics: bool) -> Rewritten:
-        """See RewriteJob: each partition has as many rows as were counted before, without those that are marked as
-        deleted or have a newer row of their key.
-        """
+    def _prove(self, plan: OverwritePlan, results: Sequence[Written], *, with_statistics: bool) -> Rewritten:
+        """Each partition has the rows that were counted, but for deleted ones and those with a newer row of a key."""
         files = [file for result in results for file in result.files]
         dropped = Counter[str]()
         for result in results:
@@ -147,33 +154,6 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         rows = {partition: count - dropped[partition] for partition, count in self._work.row_counts.items()}
         return prove_files(files, rows, self.instant, plan.file_groups(), with_statistics=with_statistics)
 
-    def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
-        """See RewriteJob: the rows that go, and those that come."""
-        return [SliceChange(item, None, self.instant) for item in self._slices] + moved_to(files, self.instant)
-
-    def preconditions(self, plan: OverwritePlan, timeline: Timeline) -> tuple[Precondition, ...]:
-        """See RewriteJob: whatever the options compare, nothing else has been written there, and
-        the table has the schema that it had.
-        """
-        rows = self._work.rows
-        schema = self._schema if rows is None else rows.rows.found_schema
-        return (
-            partial(check_not_written, self.context, instant=self.instant, plan=plan),
-            partial(check_no_plans, self.context, partitions=plan.partitions),
-            partial(check_same_schema, self.context, instant=self.instant, schema=schema),
-        )
-
-    def metadata(self, plan: OverwritePlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
-        """See RewriteJob."""
-        schema = json.dumps(self._schema, separators=(",", ":"), ensure_ascii=False)
-        token = {} if self._work.token is None else {TOKEN_KEY: self._work.token}
-        return CommitMetadata(
-            by_partition(stats),
-            operation_type=self.operation,
-            extra_metadata={SCHEMA_KEY: schema, **provenance(self.owner), **token},
-            replaced_file_ids=plan.replaced,
-        )
-
 
 def write_rows(
     run: Run,
@@ -181,27 +161,16 @@ def write_rows(
     requirements: StatisticsRequirements | None,
     held: Claim,
 ) -> list[Written]:
-    """Lets the engine write all rows; errors as produce_rows and write_shard, or as produce_combined and
-    write_combined.
-    """
+    """Errors as produce_rows and write_shard, or as produce_combined and write_combined."""
     context = run.context
-    config = WriteConfig.of(context.options)
     file_bytes = MAX_FILE_BYTES.read(context.options)
     spread = spread_of(rows, file_bytes)
     if not spread.shards:
         return []
-    files = NewFiles(
-        run.instant,
-        without_fields(rows.rows.schema, context.config.dropped_columns),
-        config,
-        # A bucket is one file, whatever its size. Others get a tenth more than what they are expected to take, so that
-        # rows that are a little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
-        file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize,
-        as_hudi_1=reads_as_hudi_1(context.config),
-        stamps_rows=context.config.populate_meta_fields,
-        requirements=requirements,
-        has_meta=context.config.populate_meta_fields,
-    )
+    # A bucket is one file, whatever its size. Others get a tenth more than what they are expected to take, so that rows
+    # that are a little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
+    target_bytes = file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize
+    files = NewFiles.of(context, run.instant, rows.rows.schema, target_bytes, requirements)
     target = RowsTarget(context.uri, dict(context.storage_options), files, str(uuid4()), rows.rows.policy)
     combines = rows.rows.combines
     return run.engine.exchange(

@@ -40,9 +40,7 @@ _SMALL_SHARDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Which shard a row goes to. `large` are the partitions with shards of their own: the first, and how many. All
-    others share the first `shared` shards.
-    """
+    """`large` partitions have shards of their own, from a first one so many; all others share the first `shared`."""
 
     shared: int
     large: Mapping[str, tuple[int, int]]
@@ -65,9 +63,7 @@ class RowsUnit:
 
 
 def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
-    """A partition of more than `file_bytes`, by the bytes that its rows are expected to take (CountedRows.size), has a
-    shard for each file to be; a bucket is one file.
-    """
+    """A partition of more than `file_bytes`, as estimated, has a shard for each file to be; a bucket is one file."""
     buckets = rows.rows.buckets
     if buckets is not None:
         most = len(rows.by_partition) * buckets.count
@@ -106,9 +102,7 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
 
 def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
-    """The rows of a part with the path of their partition and their record key before them; with buckets the place
-    instead of the path (Buckets.places). Errors as read_part and Buckets.numbers.
-    """
+    """With partition path, or place (Buckets.places), and record key before them. Errors as read_part, Buckets."""
     rows, columns = unit.rows, unit.rows.columns
     path = f"{rows.uri}/{unit.part.name}"
     schema = keyed_schema(columns)

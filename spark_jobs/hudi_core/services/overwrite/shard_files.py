@@ -96,9 +96,7 @@ class ShardFiles:
         self._dropped: Counter[str] = Counter()
 
     def write(self, place: str, rows: pa.RecordBatch) -> None:
-        """Appends rows of a place (buckets.place_of) with their record keys and the table's columns, but those that are
-        marked as deleted.
-        """
+        """Appends rows of a place (buckets.place_of) with record keys, but those that are marked as deleted."""
         partition, digits = place_of(place)
         if self._writer is None or self._place != place:
             self._end()

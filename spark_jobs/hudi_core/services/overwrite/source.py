@@ -77,9 +77,7 @@ class SourceRows:
         return arrow_schema(self.schema, path=self.uri)
 
     def read_columns(self, file: ParquetBaseFile) -> pa.Schema:
-        """With those that are dropped, of the types that the table's schema has, else Spark where it reads the file:
-        numbers of partition paths go by them.
-        """
+        """With dropped ones, typed by the table's schema, else as by Spark: partition paths of numbers go by it."""
         named, given = self.named_columns, named_as(self.dropped, file.schema)
         dropped = [
             named.field(name) if name in named.names else spark_field(given.field(name)) for name in self.dropped
@@ -123,9 +121,7 @@ class FileCount:
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """All rows of a source. `row_bytes` is what one takes in a base file of the table; None: what it takes in the
-    source, compressed as that is.
-    """
+    """`row_bytes` is what a row takes in a base file of the table; None: what it takes in the source."""
 
     rows: SourceRows
     parts: tuple[SourcePart, ...]
@@ -201,9 +197,7 @@ def find_source(
 
 
 def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRows:
-    """The rows with the schema that the table, of this version, has behind them, by the source's first file. Errors as
-    evolve and check_names, and CorruptFileError.
-    """
+    """With the schema that the table has behind them, by the first file. Raises as evolve, check_names."""
     with _opened(rows, first) as file:
         found = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped}, version)
     if not found:
@@ -282,9 +276,7 @@ def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
 
 
 def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
-    """The rows of a part with SourceRows.read_columns; those that the file lacks are null. Errors as count_file, and
-    FormatError for a value that its column does not take.
-    """
+    """With SourceRows.read_columns, null where lacking. Raises as count_file, FormatError for a value not taken."""
     with open_part(rows, part) as file:
         columns = rows.read_columns(file)
         groups = range(part.first, file.metadata.num_row_groups if part.end is None else part.end)

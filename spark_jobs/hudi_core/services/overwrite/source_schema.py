@@ -35,9 +35,7 @@ _VECTOR: Final = (
 
 
 def check_names(fields: Iterable[pa.Field], *, path: str | None, around: str = "") -> None:
-    """Raises ConfigError naming `path` for two columns, or fields of a struct, that have one name; `around` are the
-    names of the structs around them.
-    """
+    """Raises ConfigError naming `path` for two fields with one name; `around` are the names of structs around."""
     taken: dict[str, str] = {}
     for field in fields:
         name = f"{around}{field.name}"

@@ -23,9 +23,7 @@ class Found:
 
 
 def find_token(context: TableContext, timeline: Timeline, token: str | None, *, archived: bool = True) -> Found | None:
-    """The replacecommit that carries `token`, newest first: on the active timeline, then in the archive. Raises
-    CorruptFileError for a file that cannot be read.
-    """
+    """The newest replacecommit with `token`, on the timeline, then in the archive. Raises CorruptFileError."""
     if token is None:
         return None
     active = context.active

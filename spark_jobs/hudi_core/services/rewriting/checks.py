@@ -4,7 +4,7 @@ that names the file and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from functools import cache, lru_cache
 
 from hudi_core.config.write_config import PARTITION_BUCKETS
@@ -38,6 +38,8 @@ _REMEDY = (
     "written since belong to it"
 )
 
+_BY_HUDI = "use Hudi's own service"
+
 
 def check_table(context: TableContext) -> None:
     """Refuses tables whose rows or metadata this engine cannot keep correct.
@@ -52,15 +54,14 @@ def check_table(context: TableContext) -> None:
             f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path
         )
     if config.base_file_format != "PARQUET":
-        raise _not_here(f"base files of format {config.base_file_format} are not supported", config.path)
+        what = f"base files of format {config.base_file_format} are not supported"
+        raise UnsupportedError(what, path=config.path, remedy=_BY_HUDI)
     if publisher is not None:
         publisher.check_commit()
 
 
 def check_merged_table(context: TableContext) -> None:
-    """As check_table. Also raises UnsupportedError for a payload class or merge strategy that this engine does not
-    merge by.
-    """
+    """As check_table, and UnsupportedError for a payload class or merge strategy that this engine lacks."""
     check_table(context)
     MergePolicy.for_table(context.config, context.options)
 
@@ -70,16 +71,15 @@ def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
     is a history of it. Hudi's clusterings carry none, so that the latest commit alone does not tell
     (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata passes over them).
     """
-    what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
+    recorded_in = None
     latest = timeline.commits().last()
     if latest is not None and context.active.read_commit(latest, stats=False).extra_metadata.get(_EVOLUTION_KEY):
-        raise _not_here(what, context.active.path_of(latest))
-    if internal_schema_history(context.storage, timeline) is not None:
-        raise _not_here(what, SCHEMA_FOLDER)
-
-
-def _not_here(what: str, path: str) -> UnsupportedError:
-    return UnsupportedError(what, path=path, remedy="use Hudi's own service")
+        recorded_in = context.active.path_of(latest)
+    elif internal_schema_history(context.storage, timeline) is not None:
+        recorded_in = SCHEMA_FOLDER
+    if recorded_in is not None:
+        what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
+        raise UnsupportedError(what, path=recorded_in, remedy=_BY_HUDI)
 
 
 def check_planned(
@@ -102,31 +102,25 @@ def check_planned(
     """
     named: dict[str, list[str]] = {}
     for item in planned:
-        files = () if item.base_file is None else (item.base_file,)
-        named.setdefault(item.file_group.partition, []).extend((*files, *item.log_files))
+        names = named.setdefault(item.file_group.partition, [])
+        names += filter(None, (item.base_file, *item.log_files))
     listed = dict(list_partitions(context.storage, named))
-    for partition, files_there in listed.items():
-        found = {info.name for info in files_there}
-        for name in sorted(named[partition], key=lambda name: name.startswith(".")):
-            if name not in found:
-                raise StorageNotFoundError(
-                    "a plan names this file, but it is not there",
-                    path=join(partition, name),
-                    remedy=_REMEDY,
-                )
+    for partition, files in listed.items():
+        absent = set(named[partition]) - {info.name for info in files}
+        if absent:
+            first = next(name for name in sorted(named[partition], key=lambda name: name[0] == ".") if name in absent)
+            what = "a plan names this file, but it is not there"
+            raise StorageNotFoundError(what, path=join(partition, first), remedy=_REMEDY)
+    remedy = f"drop the plan, so that a writer plans again: hudictl unschedule TABLE {instant}"
     try:
-        _plan_check(context, timeline, before).check(
-            planned,
-            listed,
-            instant=instant,
-            path=path,
-            remedy=f"drop the plan, so that a writer plans again: hudictl unschedule TABLE {instant}",
-        )
+        _plan_check(context, timeline, before).check(planned, listed, instant=instant, path=path, remedy=remedy)
     except FormatError:
         if not is_decided(context.storage, instant):
             raise  # else the new files are final, whatever the plan: the claim's next owner only puts the commit
     if context.has_metadata_table:
-        _check_metadata(MetadataTable(context.storage, context.config, timeline), planned)
+        reader = MetadataTable(context.storage, context.config, timeline)
+        for partition in sorted(named):
+            reader.list_files(partition)
     return listed
 
 
@@ -135,8 +129,8 @@ def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -
 
     @lru_cache(maxsize=4)
     def commit_of(requested: str) -> CommitMetadata | None:
-        found = next((item for item in timeline.commits() if item.requested_time == requested), None)
-        return history().commit(requested) if found is None else context.active.read_commit(found)
+        commit = next((item for item in timeline.commits() if item.requested_time == requested), None)
+        return history().commit(requested) if commit is None else context.active.read_commit(commit)
 
     return PlanCheck(
         context.storage,
@@ -146,12 +140,6 @@ def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -
         committed if before is None else committed.up_to(before, inclusive=False),
         commit_of,
     )
-
-
-def _check_metadata(reader: MetadataTable, planned: Iterable[PlannedSlice]) -> None:
-    """Reads the metadata table's records of the plan's partitions. Raises CorruptFileError when it is damaged."""
-    for partition in sorted({item.file_group.partition for item in planned}):
-        reader.list_files(partition)
 
 
 def check_operations(operations: tuple[CompactionOperation, ...], *, path: str) -> None:
@@ -166,9 +154,7 @@ def check_no_plans_on(
     is_ours: Callable[[FileGroupId], bool],
     actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> None:
-    """Raises ConflictError where a plan of one of these pending actions is on a file group of ours: both would replace
-    what is there.
-    """
+    """Raises ConflictError where a plan of these pending actions is on a file group of ours: both would replace it."""
     found = pending_plan_on(context.active, timeline, is_ours, actions)
     if found is not None:
         item, shared = found
@@ -220,4 +206,4 @@ def resizes_buckets(context: TableContext) -> bool:
 
 
 def _are_by_hash(folders: Sequence[str]) -> bool:
-    return bool(folders) and [*folders] != [PARTITION_BUCKETS_FOLDER]
+    return any(folder != PARTITION_BUCKETS_FOLDER for folder in folders)

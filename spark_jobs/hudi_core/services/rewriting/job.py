@@ -1,43 +1,45 @@
-"""The job of a service that rewrites file slices, as compaction and clustering do, or replaces them: the files of its
-attempts and their metadata table records.
+"""The job of a service whose attempts write data files: one that rewrites file slices, as compaction and clustering do,
+or replaces them.
+
+RewriteJob is what all of them do of the lifecycle around `execute`. In `execute` a service calls the stages of an
+Attempt one after the other: its own work on files and rows is between them.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import VERIFY
 from hudi_core.engine.serializer import to_text
-from hudi_core.errors import ConflictError, FormatError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
-from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES
 from hudi_core.metadata_table.write.publish import MetadataPublisher, StagedRows
-from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
+from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.request.results import InstantResult
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.other_writers import check_early, conflict_checks, file_group_locks
-from hudi_core.services.rewriting.proof import check_all_rows
+from hudi_core.services.rewriting.proof import Rewritten, check_all_rows
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.storage.one_look import look_again
-from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
@@ -50,23 +52,10 @@ from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winn
 log = logging.getLogger(__name__)
 
 Plan = TypeVar("Plan")
-UnitResult = TypeVar("UnitResult")
-Stats = list[WriteStat]
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """The new base files and their write stats, once they are checked against the plan. `statistics` are those of the
-    same files in the same order; none where none were required.
-    """
-
-    files: Sequence[DataFileRef]
-    stats: Stats
-    statistics: Sequence[FileStatistics]
-
-
-class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
-    """See Job. An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
+class RewriteJob(Job[Plan, Rewritten]):
+    """An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
 
     looks_once = True
     operation: str
@@ -75,63 +64,24 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     """The action as which it is compared with concurrent operations (conflict.is_compared)."""
     changes_rows: ClassVar[bool] = False
     """Whether rows come or go. Else each stays as it is, so that secondary indexes, which hold no places, stay, too."""
-    adds_partitions = False
-    """Whether a record index of each partition gets new ones."""
     find_files: FindFiles = staticmethod(base_files_of)
     """Which files are those of the attempts."""
-    _corrupt_blocks = 0
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
-        """The file groups that the plan rewrites."""
-
-    @abstractmethod
-    def rewrite(
-        self, plan: Plan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
-    ) -> list[UnitResult]:
-        """Lets the engine write the new files; `requirements` say which statistics of each are returned."""
-
-    @abstractmethod
-    def prove(self, plan: Plan, results: list[UnitResult], *, with_statistics: bool) -> Rewritten:
-        """Shows that the results cover the plan and lose or double no row. Raises ExecutionError."""
-
-    def corrupt_blocks(self, results: list[UnitResult]) -> int:
-        """How many corrupt log blocks were passed over."""
-        return 0
-
-    def planned(self, plan: Plan) -> list[PlannedSlice]:
-        """The slices whose rows are in the new files, one by one, so that both can be compared (check_all_rows)."""
-        return []
-
-    def changed_columns(self, plan: Plan) -> frozenset[str]:
-        """Columns, besides the file's name, whose values the rewrite changes."""
-        return frozenset()
-
-    def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
-        """The file groups whose rows came, went or moved, `files` among them; none where each stays in its own."""
-        return []
-
-    def expected_files(self, plan: Plan) -> int:
-        """How many files the plan leads to, by which the driver or executors make their records."""
-        return len(self.file_groups(plan))
+        """The file groups that the plan rewrites or replaces."""
 
     def inflight_content(self, plan: Plan) -> bytes:
         """What the inflight file tells other writers."""
         return b""
 
-    def preconditions(self, plan: Plan, timeline: Timeline) -> tuple[Precondition, ...]:
-        """What has to hold under the lock, besides what holds for every such service. `timeline` is that of the start
-        of the work.
-        """
-        return ()
-
-    @abstractmethod
-    def metadata(self, plan: Plan, stats: Stats, timeline: Timeline) -> CommitMetadata:
-        """The metadata of the commit."""
-
-    def new_schema(self, timeline: Timeline) -> AvroSchema | None:
-        """The table's Avro schema behind this instant, without meta fields, where it changes that; else None."""
-        return None
+    def absent(self, called: str) -> ConfigError:
+        """The timeline holds no such instant."""
+        return ConfigError(
+            f"the timeline holds no {called} at instant {self.instant}",
+            path=self.active.folder,
+            remedy="list the instants with `hudictl timeline`",
+        )
 
     def leftovers(self) -> bool:
         """Markers are deleted last."""
@@ -143,109 +93,202 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
 
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
-        roll_back_attempt(self.context, self.instant, self.action, _partitions(self.file_groups(plan)), held)
+        groups = self.file_groups(plan)
+        roll_back_attempt(self.context, self.instant, self.action, {group.partition for group in groups}, held)
         held.check()
         if held.epoch > 1:
             forget_staged(self.storage, self.instant, up_to=held.epoch)
         look_again(self.storage)  # Hudi may have dropped the instant since it was claimed
-        check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
+        check_early(self.context, self.active.load(), self.instant, groups)
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
-    def execute(self, plan: Plan, held: Claim) -> Completion[Stats]:
-        """Files that no result names are removed, and the statistics of many files are staged, before the lock is
-        taken.
+    def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
+        """Deletes this attempt's own files, by the epoch in their write token, when the instant has another owner, is
+        completed, or is gone: no other run would look for a file written after its clean-up.
+
+        An instant that is still ours is rolled back by the next attempt. One that this attempt decided to complete is
+        completed with these files by its next owner.
         """
-        timeline = self.active.load()
+        instant = self.active.load().find(self.instant, self.action)
+        is_completed = instant is not None and instant.is_completed
+        if held.may_have_decided or (instant is not None and not is_completed and _is_owner(held)):
+            return
+        published = set()
+        if instant is not None and is_completed:
+            published = {stat.path for stat in self.active.read_commit(instant).write_stats()}
+        for info in self.find_files(self.storage, self.instant, self.touched(self.file_groups(plan))):
+            name = parse_data_file(info.name)
+            token = None if name is None else name.token
+            if token is not None and token.stage_id == held.epoch and info.path not in published:
+                log.warning("%s belongs to an attempt that lost its instant: deleted", info.path)
+                self.storage.delete(info.path)
 
-        def check_ours() -> None:
-            look_again(self.storage)  # the engine's work took a while
-            held.check()
-            self._check_not_rolled_back(self.active.load(), since=timeline)
+    def clean_up(self, plan: Plan, done: Rewritten) -> None:
+        self._clean_up(self.touched(self.file_groups(plan)), done.stats)
 
-        publisher = self.context.metadata_publisher(held.epoch, self.new_schema(timeline))
-        requirements = None if publisher is None else publisher.commit_requirements()
+    def clean_up_completed(self, *, decided: bool) -> None:
+        """By what the commit says."""
+        instant = self.find(self.active.load())
+        metadata = self.active.read_commit(instant)
+        metadata.check_paths(source=self.active.path_of(instant))
+        self._clean_up(self.touched(()).union(metadata.partition_to_write_stats), metadata.write_stats())
+
+    def _clean_up(self, partitions: frozenset[str], stats: Iterable[WriteStat]) -> None:
+        """Markers last: by them the next run knows that there may be files of other attempts."""
+        remove_losers(self.storage, self.instant, partitions, _sizes(stats), self.find_files)
+        forget_staged(self.storage, self.instant)
+        delete_markers(self.storage, self.instant)
+
+    def touched(self, groups: Iterable[FileGroupId]) -> frozenset[str]:
+        """The partitions where attempts may have left files: of `groups`, and by the markers."""
+        markers = list_markers(self.storage, self.instant)
+        return frozenset(group.partition for group in groups) | {marker.partition for marker in markers}
+
+    def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
+        """Files, bytes and rows written."""
+        stats = [] if done is None else done.stats
+        return replace(
+            super().result(done, seconds),
+            files_written=len(stats),
+            bytes_written=sum(stat.file_size_in_bytes for stat in stats),
+            records=sum(stat.num_writes for stat in stats),
+            corrupt_log_blocks=0 if done is None else done.corrupt_blocks,
+        )
+
+
+class Attempt:
+    """One attempt between its first file and its commit. The stages are in the order in which `execute` calls them."""
+
+    def __init__(
+        self,
+        job: RewriteJob[Any],
+        groups: frozenset[FileGroupId],
+        held: Claim,
+        timeline: Timeline,
+        *,
+        expected_files: int | None = None,
+        new_schema: AvroSchema | None = None,
+    ) -> None:
+        """`groups` are the file groups that are rewritten, `timeline` is that of the start; `expected_files` come of
+        them, as many as there are groups unless given. `new_schema` is that of the table, without meta fields, where
+        the commit changes it.
+        """
+        self._job = job
+        self._groups = groups
+        self._held = held
+        self._timeline = timeline
+        self._workers = job.context.workers(job.run.engine, held.epoch)
+        self._publisher = job.context.metadata_publisher(held.epoch, new_schema)
+        self._required = None if self._publisher is None else self._publisher.commit_requirements()
         # Of many files the driver gets nothing but their names: executors make their records.
-        prepares = requirements is not None and self.expected_files(plan) > DRIVER_FILES
-        recorded = None if prepares else requirements
+        self._prepares = (len(groups) if expected_files is None else expected_files) > DRIVER_FILES
+        self.requirements = None if self._prepares else self._required
+        """Which statistics of each new file its unit returns."""
+        self.with_statistics = self.requirements is not None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around the engine's work. Bad input may show only here: the instant is requested again, without files."""
+        job = self._job
         try:
-            results = self.rewrite(plan, timeline, recorded, held)
+            yield
         except FormatError:
-            self._withdraw_bad_input(plan, check_ours)
+            self._remove_losers({})
+            self._check_ours()
+            delete_markers(job.storage, job.instant)
+            job.active.remove(job.instant, job.action, State.INFLIGHT)
             raise
-        self._corrupt_blocks = self.corrupt_blocks(results)
-        if self._corrupt_blocks:
+
+    def passed_over(self, corrupt_blocks: int) -> None:
+        """Says how many corrupt log blocks were passed over."""
+        if corrupt_blocks:
             log.warning(
                 "%s %s passed over %d corrupt log blocks, as queries do; no completed commit has rows in them, unless "
                 "that was allowed",
-                self.operation,
-                self.instant,
-                self._corrupt_blocks,
+                self._job.operation,
+                self._job.instant,
+                corrupt_blocks,
             )
-        rewritten = self.prove(plan, results, with_statistics=recorded is not None)
-        stats, statistics = rewritten.stats, rewritten.statistics
-        check_ours()
-        winners = _sizes(stats)
-        check_winners(winners, self._remove_losers(self._touched(plan), winners, check_ours))
-        workers = self.context.workers(self.run.engine, held.epoch)
-        planned = self.planned(plan) if VERIFY.read(self.context.options) == "full" else []
-        if planned:
-            files, ignored = rewritten.files, self.changed_columns(plan)
-            check_all_rows(self.context, workers, timeline, self.instant, planned, files, ignored)
-        metadata = self.metadata(plan, stats, timeline)
-        preconditions: tuple[Precondition, ...] = (
-            partial(self._check_not_rolled_back, since=timeline),
-            *self.preconditions(plan, timeline),
-            *conflict_checks(
-                self.context,
-                self.instant,
-                self.conflicts_as,
-                self.operation,
-                self.file_groups(plan),
-                operation_start_at(timeline, self.instant),
-            ),
-        )
-        publish: Publish | None = None
-        if publisher is not None and requirements is not None:
-            rows = self._moved_rows(publisher, rewritten.files, timeline, workers)
-            if prepares:
-                prepared = publisher.prepare_commit(self.instant, list(rewritten.files), requirements, workers)
-                publish = partial(publisher.publish_prepared, self.instant, metadata, prepared, requirements, rows=rows)
-            else:
-                publish = partial(publisher.publish_commit, self.instant, metadata, statistics, requirements, rows=rows)
-        return Completion(self._encoded(metadata), stats, partial(self._publish, publish), preconditions)
 
-    def _moved_rows(
-        self, publisher: MetadataPublisher, files: Sequence[DataFileRef], timeline: Timeline, workers: Workers
+    def keep(self, rewritten: Rewritten) -> None:
+        """Removes files that no result names, before the lock is taken. Raises ExecutionError where one is missing."""
+        self._check_ours()
+        winners = _sizes(rewritten.stats)
+        check_winners(winners, self._remove_losers(winners))
+
+    def check_rows(
+        self, rewritten: Rewritten, planned: Sequence[PlannedSlice], ignored: frozenset[str] = frozenset()
+    ) -> None:
+        """With VERIFY, check_all_rows: the `planned` slices and the new files, but for the columns `ignored`."""
+        context = self._job.context
+        if planned and VERIFY.read(context.options) == "full":
+            instant, files = self._job.instant, rewritten.files
+            check_all_rows(context, self._workers, self._timeline, instant, planned, files, ignored)
+
+    def completion(
+        self,
+        rewritten: Rewritten,
+        metadata: CommitMetadata,
+        *,
+        moved: Sequence[SliceChange] = (),
+        adds_partitions: bool = False,
+        preconditions: tuple[Precondition, ...] = (),
+        then: Callable[[], object] = lambda: None,
+    ) -> Completion[Rewritten]:
+        """Stages records for the metadata table. `moved` are the file groups whose rows came, went or moved; none
+        where each row stays in its own. `adds_partitions`: a record index of each partition gets new ones. `then` is
+        called under the lock, behind the publication.
+        """
+        job, publisher, required = self._job, self._publisher, self._required
+        conflicts = conflict_checks(
+            job.context,
+            job.instant,
+            job.conflicts_as,
+            job.operation,
+            self._groups,
+            operation_start_at(self._timeline, job.instant),
+        )
+        checks = (self._check_not_rolled_back, *preconditions, *conflicts)
+        publish: Publish | None = None
+        if publisher is not None and required is not None:
+            rows = self._staged_rows(publisher, moved, adds_partitions=adds_partitions)
+            if self._prepares:
+                prepared = publisher.prepare_commit(job.instant, list(rewritten.files), required, self._workers)
+                publish = partial(publisher.publish_prepared, job.instant, metadata, prepared, required, rows=rows)
+            else:
+                statistics = rewritten.statistics
+                publish = partial(publisher.publish_commit, job.instant, metadata, statistics, required, rows=rows)
+        if job.context.config.features.json_commits:
+            content = encode_commit(metadata)
+        else:
+            # The schema's default for `version` is 1, but Hudi writes null (CommitMetadataSerDe).
+            content = encode_commit_avro(replace(metadata, extra={"version": None}))
+        return Completion(content, rewritten, partial(self._publish, publish, then), checks)
+
+    def _staged_rows(
+        self, publisher: MetadataPublisher, moved: Sequence[SliceChange], *, adds_partitions: bool
     ) -> StagedRows | None:
         """What became of rows, staged for the row-level indexes."""
-        changes = self.moved_rows(files)
-        names = publisher.row_indexes if self.changes_rows else publisher.row_indexes & {RECORD_INDEX}
-        if not changes or not names:
+        job, context, timeline = self._job, self._job.context, self._timeline
+        names = publisher.row_indexes if job.changes_rows else publisher.row_indexes & {RECORD_INDEX}
+        if not moved or not names:
             return None
-        context = self.context
         table = indexed_table(context, timeline)
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
-        spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(self.instant)
-        updates = RowUpdates(context.storage, table, metadata_timeline, workers, context.zone)
-        if not self.adds_partitions:
+        spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(job.instant)
+        updates = RowUpdates(context.storage, table, metadata_timeline, self._workers, context.zone)
+        stage = partial(updates.stage, job.instant, job.operation, names, moved, to_text(spec), timeline)
+        if not adds_partitions:
             groups = publisher.file_groups(names)
-            staged = updates.stage(self.instant, self.operation, names, changes, to_text(spec), timeline)
-            return StagedRows(groups, staged)
+            return StagedRows(groups, stage())
         # An index of each partition gets file groups for new ones, which nobody may take back meanwhile.
-        with context.lock(self.owner):
-            staged = updates.stage(self.instant, self.operation, names, changes, to_text(spec), timeline)
+        with context.lock(job.owner):
+            staged = stage()
             return StagedRows(publisher.file_groups(names), staged)
 
-    def _encoded(self, metadata: CommitMetadata) -> bytes:
-        """The completed file, as the table's version has it."""
-        if self.context.config.features.json_commits:
-            return encode_commit(metadata)
-        # The schema's default for `version` is 1, but Hudi writes null (CommitMetadataSerDe).
-        return encode_commit_avro(replace(metadata, extra={"version": None}))
-
-    def _publish(self, publish: Publish | None, check: CheckOwner) -> None:
+    def _publish(self, publish: Publish | None, then: Callable[[], object], check: CheckOwner) -> None:
         """Under the lock. The files were not read for an index that was created meanwhile."""
-        listed, config = TableConfig.load(self.storage), self.context.config
+        listed, config = TableConfig.load(self._job.storage), self._job.context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (
             config.metadata_partitions,
             config.metadata_partitions_inflight,
@@ -257,81 +300,37 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
             )
         if publish is not None:
             publish(check)
+        then()
 
-    def _check_not_rolled_back(self, timeline: Timeline, since: Timeline) -> None:
-        check_not_rolled_back(timeline, self.instant, partial(rollback_target, self.active), since)
+    def _check_ours(self) -> None:
+        look_again(self._job.storage)  # the engine's work took a while
+        self._held.check()
+        self._check_not_rolled_back(self._job.active.load())
 
-    def _withdraw_bad_input(self, plan: Plan, check_ours: Callable[[], None]) -> None:
-        """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""
-        self._remove_losers(self._touched(plan), {}, check_ours)
-        check_ours()
-        delete_markers(self.storage, self.instant)
-        self.active.remove(self.instant, self.action, State.INFLIGHT)
+    def _check_not_rolled_back(self, timeline: Timeline) -> None:
+        job = self._job
+        check_not_rolled_back(timeline, job.instant, partial(rollback_target, job.active), self._timeline)
 
-    def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
-        """Deletes this attempt's own files, by the epoch in their write token, when the instant has another owner, is
-        completed, or is gone: no other run would look for a file written after its clean-up.
-
-        An instant that is still ours is rolled back by the next attempt. One that this attempt decided to complete is
-        completed with these files by its next owner.
-        """
-        found = self.active.load().find(self.instant, self.action)
-        if held.may_have_decided or (found is not None and not found.is_completed and _is_owner(held)):
-            return
-        published = (
-            set()
-            if found is None or not found.is_completed
-            else {stat.path for stat in self.active.read_commit(found).write_stats()}
-        )
-        for info in self.find_files(self.storage, self.instant, self._touched(plan)):
-            name = parse_data_file(info.name)
-            token = None if name is None else name.token
-            if token is not None and token.stage_id == held.epoch and info.path not in published:
-                log.warning("%s belongs to an attempt that lost its instant: deleted", info.path)
-                self.storage.delete(info.path)
-
-    def clean_up(self, plan: Plan, done: Stats) -> None:
-        """Removes the files of other attempts, what was staged, and the markers."""
-        self._clean_up(self._touched(plan), _sizes(done))
-
-    def clean_up_completed(self, *, decided: bool) -> None:
-        """As clean_up, by what the commit says."""
-        found = self.find(self.active.load())
-        metadata = self.active.read_commit(found)
-        metadata.check_paths(source=self.active.path_of(found))
-        self._clean_up(self._marked().union(metadata.partition_to_write_stats), _sizes(metadata.write_stats()))
-
-    def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
-        """The markers last: by them the next run knows that there may be files of other attempts."""
-        self._remove_losers(partitions, winners)
-        forget_staged(self.storage, self.instant)
-        delete_markers(self.storage, self.instant)
-
-    def _remove_losers(
-        self, partitions: frozenset[str], winners: dict[str, int], check: Callable[[], None] = lambda: None
-    ) -> dict[str, int]:
-        return remove_losers(self.storage, self.instant, partitions, winners, self.find_files, check=check)
-
-    def _touched(self, plan: Plan) -> frozenset[str]:
-        return _partitions(self.file_groups(plan)) | self._marked()
-
-    def _marked(self) -> frozenset[str]:
-        return frozenset(marker.partition for marker in list_markers(self.storage, self.instant))
-
-    def result(self, done: Stats | None, seconds: float) -> InstantResult:
-        """Files, bytes and rows written."""
-        stats = done or []
-        return replace(
-            super().result(done, seconds),
-            files_written=len(stats),
-            bytes_written=sum(stat.file_size_in_bytes for stat in stats),
-            records=sum(stat.num_writes for stat in stats),
-            corrupt_log_blocks=self._corrupt_blocks,
-        )
+    def _remove_losers(self, winners: dict[str, int]) -> dict[str, int]:
+        job = self._job
+        partitions = job.touched(self._groups)
+        return remove_losers(job.storage, job.instant, partitions, winners, job.find_files, check=self._check_ours)
 
 
-def _partitions(groups: Iterable[FileGroupId]) -> frozenset[str]:
-    return frozenset(group.partition for group in groups)
+def commit_metadata(
+    job: RewriteJob[Any], stats: Sequence[WriteStat], schema: AvroSchema, extra: Mapping[str, str], **fields: Any
+) -> CommitMetadata:
+    """With the schema, without meta fields, before the `extra` metadata; `fields` are others of CommitMetadata."""
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+    return CommitMetadata(
+        {partition: tuple(items) for partition, items in sorted(by_partition.items())},
+        operation_type=job.operation,
+        extra_metadata={SCHEMA_KEY: text, **extra},
+        **fields,
+    )
 
 
 def _sizes(stats: Iterable[WriteStat]) -> dict[str, int]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import FormatError
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -23,16 +24,18 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
-from hudi_core.services.rewriting.job import Rewritten
-from hudi_core.services.rewriting.proof import unproved
+from hudi_core.services.rewriting.proof import Rewritten, file_of, unproved
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 from hudi_core.view.file_group import DataFile, slice_of_base
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
+    from hudi_core.services.context import TableContext
 
 DEFAULT_CODEC: Final = "GZIP"
+GROUP_ROWS: Final = 4
+"""How many base rows are looked up at once for each log record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,29 @@ class NewFiles:
     stamps_rows: bool = False
     requirements: StatisticsRequirements | None = None
     has_meta: bool = True
+
+    @staticmethod
+    def of(
+        context: TableContext,
+        instant: str,
+        schema: AvroSchema,
+        target_bytes: int,
+        requirements: StatisticsRequirements | None,
+        *,
+        stamps_rows: bool = True,
+    ) -> NewFiles:
+        """Those of a table with this `schema`. Where it has no meta fields, no row is stamped."""
+        config = context.config
+        return NewFiles(
+            instant,
+            without_fields(schema, config.dropped_columns),
+            WriteConfig.of(context.options),
+            target_bytes,
+            as_hudi_1=reads_as_hudi_1(config),
+            stamps_rows=stamps_rows and config.populate_meta_fields,
+            requirements=requirements,
+            has_meta=config.populate_meta_fields,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +128,7 @@ class FileGroupWriter:
             self._end_full()
 
     def copy(self, source: RowGroupSource, number: int, keys: Iterable[pa.Array]) -> None:
-        """Appends a row group of another base file, not decoded. `keys` are its record keys, none where they were
-        joined.
-        """
+        """Appends a row group of another file, not decoded. `keys` are its record keys, none where they were joined."""
         self.handle.copy(source, number)
         for some in keys:
             self.handle.keys.add(some)
@@ -240,10 +264,10 @@ def prove_files(
         raise unproved("two files are of one file group")
     statistics: list[FileStatistics] = []
     for file in files if with_statistics else ():
-        if file.statistics is None or file.statistics.file != base_file_of(file.stat):
+        if file.statistics is None or file.statistics.file != file_of(file.stat):
             raise unproved(f"the statistics of {file.stat.path} for the metadata table are not there")
         statistics.append(file.statistics)
-    return Rewritten(list(map(base_file_of, stats)), stats, statistics)
+    return Rewritten(list(map(file_of, stats)), stats, statistics)
 
 
 def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], replaced: Collection[str]) -> None:
@@ -263,19 +287,6 @@ def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], repl
         raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
 
 
-def base_file_of(stat: WriteStat) -> DataFileRef:
-    """The base file that a write stat is of."""
-    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
-
-
 def moved_to(files: Sequence[DataFileRef], instant: str) -> list[SliceChange]:
     """New file groups of `instant`, as changes of row-level indexes."""
     return [SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), instant) for file in files]
-
-
-def by_partition(stats: Iterable[WriteStat]) -> Mapping[str, tuple[WriteStat, ...]]:
-    """The write stats of a commit by partition, partitions sorted."""
-    found: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        found.setdefault(stat.partition_path, []).append(stat)
-    return {partition: tuple(items) for partition, items in sorted(found.items())}

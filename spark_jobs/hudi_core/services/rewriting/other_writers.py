@@ -11,8 +11,9 @@ committed, so that nothing is lost behind a plan; what waits for it all the same
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Final
 
 from hudi_core.config.transaction_config import (
     BLOCK_ON_REQUESTED,
@@ -43,6 +44,8 @@ from hudi_core.transaction.writer_heartbeats import (
     silent_seconds,
 )
 
+_SINGLE_WRITER: Final = (None, "SINGLE_WRITER")
+
 
 def live_writer(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
     """A pending write behind which nothing is planned as `action`, the pending one; None where something may be."""
@@ -69,7 +72,7 @@ def failed_eager_write(context: TableContext, timeline: Timeline, action: str) -
 def may_be_eager(context: TableContext) -> bool:
     """Whether the table's writer may have the EAGER policy, Hudi's default, as far as the options say."""
     policy = failed_writes_policy(context.options) if FAILED_WRITES_POLICY.is_set(context.options) else None
-    return policy in (None, FailedWrites.EAGER) and _is_single_writer(context)
+    return policy in (None, FailedWrites.EAGER) and CONCURRENCY_MODE.read(context.options) in _SINGLE_WRITER
 
 
 def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, action: str = Action.COMPACTION) -> None:
@@ -90,28 +93,26 @@ def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, act
 
 
 def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tuple[Instant, Mapping[str, float]]]:
-    """The pending writes that may be alive and find no conflicts, each with ActiveTimeline.modified, which is listed
-    only where there is one.
+    """The pending writes that may be alive and find no conflicts, as alive_among.
+
+    Writers without blocking compare nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict): what they
+    append is kept by a compaction or log compaction, but lost in a file group that is replaced.
     """
     opens_slices = action == Action.COMPACTION and context.config.features.log_name_has_delta_commit
-    if opens_slices or not (_is_single_writer(context) or (action in REPLACING_ACTIONS and _is_non_blocking(context))):
-        return
-    pending = list(pending_ingestion(context.active, timeline))
+    mode = CONCURRENCY_MODE.read(context.options)
+    is_unseen = action in REPLACING_ACTIONS and mode == "NON_BLOCKING_CONCURRENCY_CONTROL"
+    if not opens_slices and (mode in _SINGLE_WRITER or is_unseen):
+        yield from alive_among(context, timeline, list(pending_ingestion(context.active, timeline)))
+
+
+def alive_among(
+    context: TableContext, timeline: Timeline, pending: Sequence[Instant]
+) -> Iterator[tuple[Instant, Mapping[str, float]]]:
+    """The pending writes whose writers may be alive, each with ActiveTimeline.modified, listed only if needed."""
     if pending:
         changed = context.active.modified()
         heartbeats = heartbeats_of(context, timeline, read_only=True, silent=silent_seconds(context.options))
         yield from ((item, changed) for item in pending if may_be_alive(item, context.active, changed, heartbeats))
-
-
-def _is_single_writer(context: TableContext) -> bool:
-    return CONCURRENCY_MODE.read(context.options) in (None, "SINGLE_WRITER")
-
-
-def _is_non_blocking(context: TableContext) -> bool:
-    """Whether writers compare nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict): what they append
-    is kept by a compaction or log compaction, but lost in a file group that is replaced.
-    """
-    return CONCURRENCY_MODE.read(context.options) == "NON_BLOCKING_CONCURRENCY_CONTROL"
 
 
 def conflict_checks(
@@ -146,9 +147,7 @@ def conflict_checks(
 
 
 def check_early(context: TableContext, timeline: Timeline, instant: str, groups: Collection[FileGroupId]) -> None:
-    """Raises ConflictError when a live writer has announced a file in one of `groups`; nothing unless the option is
-    set.
-    """
+    """Raises ConflictError when a live writer has announced a file in one of `groups`, where the option is set."""
     if EARLY_DETECTION.read(context.options):
         check_markers(context.storage, timeline, instant, groups, _live_writers(context))
 
@@ -156,9 +155,7 @@ def check_early(context: TableContext, timeline: Timeline, instant: str, groups:
 def file_group_locks(
     context: TableContext, claim: Claim, groups: Collection[FileGroupId]
 ) -> AbstractContextManager[object]:
-    """Holds the locks of `groups` for the owner of `claim`; nothing unless the option is set. Raises LockError when one
-    is taken.
-    """
+    """Holds the locks of `groups`, where the option is set. Raises LockError when one is taken."""
     return FileGroupLocks(context.storage, claim, groups) if FILE_GROUP_LOCKS.read(context.options) else nullcontext()
 
 

@@ -5,29 +5,33 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.config.write_config import PLAN_MAX_BYTES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
-from hudi_core.services.context import TableContext
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.rewriting.other_writers import failed_eager_write, live_writer
 from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
+from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS, CompactionOperation
 from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
+from hudi_core.view.pending import PendingWork
 
 log = logging.getLogger(__name__)
 
+P = TypeVar("P")
 
 CUT_KEY: Final = "airflow_hudi.plan.cut"
 """Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
@@ -43,25 +47,40 @@ base files a second (`--engine local`); a storage across a network may be slower
 _MOST_BYTES: Final = 2**53
 """The largest value of the option."""
 
-PlannedFiles = Iterable[tuple[str, Sequence[str]]]
-"""The files that one unit reads: names by partition."""
+
+@dataclass(frozen=True, slots=True)
+class Planned(Generic[P]):
+    """A plan, and as hudictl prints it; `left` file groups that were due did not fit into the budget."""
+
+    plan: P
+    document: Json
+    left: int = 0
 
 
-def extent_of(storage: Storage, units: Sequence[PlannedFiles], config: EngineConfig) -> Extent:
+def extent_of(
+    storage: Storage, units: Sequence[Sequence[CompactionOperation | ClusteringSlice]], config: EngineConfig
+) -> Extent:
     """How much a plan with these units is. Each of its partitions is listed once, unless the units alone decide."""
     return Extent(len(units)) if len(units) > config.max_units else Extent.of(_sizes(storage, units), config)
 
 
-def _sizes(storage: Storage, units: Iterable[PlannedFiles]) -> Iterator[int]:
+def _sizes(storage: Storage, units: Iterable[Sequence[CompactionOperation | ClusteringSlice]]) -> Iterator[int]:
     """Bytes of the files of each unit; a file that is gone has none."""
     listed: dict[str, dict[str, int]] = {}
     for unit in units:
         total = 0
-        for partition, names in unit:
-            if partition not in listed:
-                listed[partition] = {info.name: info.size for info in storage.list_files(partition)}
-            total += sum(listed[partition].get(name, 0) for name in names)
+        for item in unit:
+            if item.partition not in listed:
+                listed[item.partition] = {info.name: info.size for info in storage.list_files(item.partition)}
+            names = (*item.log_files, *filter(None, (item.base_file,)))
+            total += sum(listed[item.partition].get(name, 0) for name in names)
         yield total
+
+
+def held_groups(pending: PendingWork) -> set[FileGroupId]:
+    """The file groups that a pending compaction, log compaction or clustering holds."""
+    clustered = (plan.file_groups() for plan in pending.read_clusterings().values())
+    return {*pending.compacting, *pending.log_compacting}.union(*clustered)
 
 
 def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Sequence[float]) -> list[int]:
@@ -97,17 +116,13 @@ def cut_to(
 
 
 def was_cut(context: TableContext, planned: Instant | None) -> bool:
-    """Whether the plan of a compaction or clustering left something out that was due, and so still is. False where it
-    cannot be read any more. Raises FormatError.
-    """
+    """Whether a plan left something out that was due; False where it cannot be read any more. Raises FormatError."""
     extra = _member_of(context, planned, "extraMetadata", dict) or {}
     return bool(extra.get(CUT_KEY) == "true")
 
 
 def left_partitions(context: TableContext, planned: Instant | None) -> bool:
-    """Whether it left out partitions, wholly or in part, also one of Hudi's: whatever the reason, as the number of
-    groups. False and raises as was_cut.
-    """
+    """Whether it left out partitions, wholly or in part, for whatever reason, also one of Hudi's. As was_cut."""
     return bool(_member_of(context, planned, MISSING_PARTITIONS, list))
 
 
@@ -123,26 +138,8 @@ def _member_of(context: TableContext, planned: Instant | None, name: str, kind: 
     return member(member(plan, "clusteringPlan", dict, path=path) or plan, name, kind, path=path)
 
 
-def cut_metadata(*, cut: bool) -> dict[str, str]:
-    """What a plan records of that."""
-    return {CUT_KEY: "true"} if cut else {}
-
-
-class PlannedRewrite(Protocol):
-    """A plan, ready to be requested."""
-
-    def to_json(self) -> Json:
-        """The plan as hudictl prints it."""
-        ...
-
-
-Made = TypeVar("Made", bound=PlannedRewrite)
-
-
-class RewriteService(InstantService, Generic[Made]):
-    """See InstantService. What a service of this kind plans is drawn from one state of the timeline, and asked again
-    where that has changed once the lock is held.
-    """
+class RewriteService(InstantService, Generic[P]):
+    """Plans are drawn from one state of the timeline, and again where it has changed once the lock is held."""
 
     rewritten: ClassVar[str]
     """What is done to rows, for messages: `compacted`."""
@@ -152,11 +149,11 @@ class RewriteService(InstantService, Generic[Made]):
         """Raises UnsupportedError for a table that this engine does not rewrite."""
 
     @abstractmethod
-    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[P] | Nothing:
         """The plan at `instant`, which is drawn before `timeline` is loaded; nothing is written."""
 
     @abstractmethod
-    def encode(self, context: TableContext, made: Made, owner: Owner) -> bytes:
+    def encode(self, context: TableContext, plan: P, extra_metadata: Mapping[str, str]) -> bytes:
         """The requested file."""
 
     def requested_as(self, context: TableContext) -> str:
@@ -177,7 +174,7 @@ class RewriteService(InstantService, Generic[Made]):
         if isinstance(made, Nothing):
             return Scheduled(None, None, made.reason)
         if dry_run:
-            return Scheduled(None, made.to_json())
+            return Scheduled(None, made.document)
         with context.lock(owner) as lock:
             instant = context.new_instant(context.active.load())
             latest = context.active.load()
@@ -185,13 +182,14 @@ class RewriteService(InstantService, Generic[Made]):
                 made = self.plan(context, latest, instant)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
-            content = self.encode(context, made, owner)
+            cut = {CUT_KEY: "true"} if made.left else {}
+            content = self.encode(context, made.plan, {**provenance(owner), **cut})
             lock.check()
             context.active.create_requested(instant, self.requested_as(context), content)
         log.info("%s %s requested", self.name, instant)
-        return Scheduled(instant, made.to_json())
+        return Scheduled(instant, made.document)
 
-    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[P] | Nothing:
         """What `schedule` requests at `instant`, or why nothing."""
         found = undoing(context.active, timeline)
         if found is not None:

@@ -1,32 +1,35 @@
-"""The whole proof of a rewrite: every row that readers saw before is there after it, and no other.
+"""That a rewrite loses and doubles no row: its results cover the plan, by their counts; and the whole proof, that every
+row which readers saw before is there after it, and no other.
 
-Each slice of the plan and each new file is read once more, by the reader of queries, and the rows' hashes are added up.
-Sums do not depend on the order of rows, nor on which file has them.
+For the whole proof each slice of the plan and each new file is read once more, by the reader of queries, and the rows'
+hashes are added up. Sums do not depend on the order of rows, nor on which file has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.engine.serializer import from_text, to_text
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.partitions.row_level import ChangeReader
-from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import FILE_NAME, parse_base_file, parse_log_file
 from hudi_core.model.partition import join
 from hudi_core.query.json_text import AVRO, json_rows
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.view.file_group import DataFile, FileSlice, check_slice, slice_of_base
 
 if TYPE_CHECKING:
@@ -42,10 +45,97 @@ _MASK: Final = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class SumUnit:
-    """A slice as it was planned, or a new base file. `reader` is the ReaderSpec of a snapshot query as text, `ignored`
-    are columns that may differ.
+class Rewritten:
+    """The new files and their write stats, once they are checked against the plan. `statistics` are those of the same
+    files in the same order; none where none were required. `corrupt_blocks` are those that were passed over.
     """
+
+    files: Sequence[DataFileRef]
+    stats: Sequence[WriteStat]
+    statistics: Sequence[FileStatistics]
+    corrupt_blocks: int = 0
+
+
+class OperationResult(Protocol):
+    """What came of an operation of a compaction or log compaction."""
+
+    @property
+    def stat(self) -> WriteStat | None:
+        """Of the new file; None where there was nothing to write."""
+
+    @property
+    def statistics(self) -> FileStatistics | None:
+        """Of the new file, where they were required."""
+
+    @property
+    def corrupt(self) -> int:
+        """Corrupt log blocks that were passed over."""
+
+
+Result = TypeVar("Result", bound=OperationResult)
+
+
+def prove_operations(
+    operations: Sequence[CompactionOperation],
+    results: Sequence[Result],
+    instant: str,
+    check: Callable[[CompactionOperation, Result, str], None],
+    *,
+    is_base: bool,
+    with_statistics: bool,
+) -> Rewritten:
+    """The new files, base files or log files, once each is shown to be that of its operation and has passed `check`,
+    which gets the text by which errors name the result, and sees those without a file as well.
+
+    Raises ExecutionError where results and operations do not agree one by one, or where statistics are missing.
+    """
+    if len(results) != len(operations):
+        raise unproved(f"the plan has {len(operations)} operations, the engine returned {len(results)} results")
+    stats: list[WriteStat] = []
+    statistics: list[FileStatistics] = []
+    for operation, result in zip(operations, results, strict=True):
+        source = f"result of {join(operation.partition, operation.file_id)}"
+        if result.stat is not None:
+            _check_identity(operation, result.stat, instant, source, is_base=is_base)
+        check(operation, result, source)
+        if result.stat is None:
+            continue
+        stats.append(result.stat)
+        if with_statistics:
+            file = file_of(result.stat, is_base=is_base)
+            if result.statistics is None:
+                raise unproved("the result has no statistics of the file for the metadata table", source)
+            if result.statistics.file != file:
+                raise unproved(f"the engine wrote {file}, and read {result.statistics.file}", source)
+            statistics.append(result.statistics)
+    files = [file_of(stat, is_base=is_base) for stat in stats]
+    return Rewritten(files, stats, statistics, sum(result.corrupt for result in results))
+
+
+def _check_identity(
+    operation: CompactionOperation, stat: WriteStat, instant: str, source: str, *, is_base: bool
+) -> None:
+    partition, _, name = stat.path.rpartition("/")
+    try:
+        parsed = parse_base_file(name) if is_base else parse_log_file(name)
+    except FormatError as error:
+        raise unproved(f"the engine returned {stat.path!r}: {error.message}", source) from error
+    here = (partition, stat.partition_path, parsed.file_id, stat.file_id)
+    expected = (operation.partition, operation.partition, operation.file_id, operation.file_id)
+    # In layout 1 a log file is named after its slice.
+    is_named = parsed.instant == instant or (not is_base and parsed.instant == operation.base_instant)
+    if here != expected or not is_named or name in operation.log_files or stat.file_size_in_bytes <= 0:
+        raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", source)
+
+
+def file_of(stat: WriteStat, *, is_base: bool = True) -> DataFileRef:
+    """The file that a write stat is of."""
+    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=is_base)
+
+
+@dataclass(frozen=True, slots=True)
+class SumUnit:
+    """A planned slice, or a new base file. `reader` is a ReaderSpec as text, `ignored` are columns that may differ."""
 
     uri: str
     storage_options: Mapping[str, str]

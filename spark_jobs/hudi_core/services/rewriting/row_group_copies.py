@@ -37,9 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Row groups of a base file that follow each other: to be merged, or one to be copied, with its keys where they
-    were requested.
-    """
+    """Consecutive row groups: to be merged, or one to be copied, with its keys where they were requested."""
 
     numbers: list[int]
     copied: bool
@@ -54,9 +52,7 @@ def keys_remain(records: LogRecords) -> bool:
 def copy_source(
     base: ParquetBaseFile, schema: pa.Schema, policy: MergePolicy | None, config: WriteConfig
 ) -> RowGroupSource | None:
-    """The base file as what row groups are copied from into a file of `schema`; None where none may be. Without a
-    `policy` nothing is merged.
-    """
+    """The base file as a source of row groups for a file of `schema`, None if there is none; merges by `policy`."""
     if not config.copy_row_groups or (policy is not None and policy.key_fields != (RECORD_KEY,)):
         return None
     try:
@@ -71,9 +67,7 @@ def copy_source(
 
 
 class RowGroupPlan:
-    """Goes through the row groups of a base file whose row groups may be copied. Memory: the keys of one row group, and
-    a mask over the keys of the logs.
-    """
+    """Which row groups of a base file are copied. Memory: the keys of one, and a mask over the keys of the logs."""
 
     def __init__(
         self,

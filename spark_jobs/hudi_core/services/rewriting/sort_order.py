@@ -8,7 +8,8 @@ comes last: the order is total, and the same in every run, but for rows without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -23,6 +24,8 @@ from hudi_core.config.services.clustering_config import SORT_COLUMNS, Layout
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import RECORD_KEY
 
+SORT_KEY: Final = "_airflow_hudi_sort_key"
+"""The column of merged_pieces that rows are in the order of."""
 _CURVE_BITS: Final = 63
 _MOST_BITS: Final = 10
 """Of one column on a curve: its values are told apart by up to 1023 sampled ones."""
@@ -30,9 +33,7 @@ _MOST_BITS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """Columns, dotted where they are nested, and their layout. `bounds`, of a curve, are the sampled values as
-    `sampled` makes them.
-    """
+    """Columns, dotted where nested, and their layout. `bounds`, of a curve, are those that `sampled` makes."""
 
     columns: tuple[str, ...]
     layout: Layout = Layout.LINEAR
@@ -209,3 +210,34 @@ def _ranks(column: pa.Array, bounds: pa.Array) -> NDArray[np.uint64]:
 def _bounds(data: bytes) -> Sequence[pa.Array]:
     (row,) = pa.ipc.open_stream(data)
     return [column.values for column in row.columns]
+
+
+def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: int) -> Iterator[pa.Table]:
+    """The rows of sorted pieces in the order of their keys, with the columns of `schema`. Pieces come by their first
+    keys, so what is below the next piece's first key is final. `hold` bytes are taken together at least.
+    """
+    keyed = schema.append(pa.field(SORT_KEY, pa.binary()))
+    held: list[pa.Table] = []
+    size, limit = 0, hold
+    for batch in batches:
+        for first, value in zip(batch.column(0), batch.column(1), strict=True):
+            if size >= limit:
+                rows = by_key(pa.concat_tables(held))
+                final = place(rows.column(SORT_KEY).combine_chunks(), first.as_py())
+                yield rows.slice(0, final).select(schema.names)
+                held = [rows.slice(final).combine_chunks()]
+                size = held[0].nbytes
+                limit = size + hold
+            held.append(pa.Table.from_batches([pa.ipc.read_record_batch(value.as_buffer(), keyed)]))
+            size += held[-1].nbytes
+    if held:
+        yield by_key(pa.concat_tables(held)).select(schema.names)
+
+
+def by_key(rows: pa.Table) -> pa.Table:
+    return rows.take(pc.sort_indices(rows.column(SORT_KEY))).combine_chunks()
+
+
+def place(keys: pa.Array, key: bytes) -> int:
+    """How many of the ascending keys are below `key`."""
+    return bisect.bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())

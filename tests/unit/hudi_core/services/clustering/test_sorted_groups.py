@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hudi_core.config.services.clustering_config import Layout
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.services.clustering.sorted_groups import SORT_KEY, Sample, merged_pieces, order_and_cuts
-from hudi_core.services.rewriting.sort_order import SortOrder
+from hudi_core.services.clustering.sorted_groups import Sample, order_and_cuts
+from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("value", pa.int64())])
 ORDER = SortOrder(("value",))

@@ -12,10 +12,9 @@ import pytest
 
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.services.clustering.copied_groups import Clustered
-from hudi_core.services.clustering.units import Group, Work, groups_of, prove
+from hudi_core.services.clustering.slice_rows import Clustered, SliceCount
+from hudi_core.services.clustering.units import Work, groups_of, prove
 from hudi_core.services.rewriting.new_file_groups import NewFile
-from hudi_core.services.rewriting.slice_rows import SliceCount
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.timeline.actions.write_stats import WriteStat
 
@@ -27,7 +26,6 @@ def item(name: str, partition: str = "p") -> ClusteringSlice:
 
 
 PLAN = ClusteringPlan((ClusteringGroup((item("a"), item("b")), 1), ClusteringGroup((item("c", "q"),), 1)))
-GROUPS = groups_of(PLAN, by_file=False)
 
 
 def new_file(name: str, partition: str, rows: int) -> NewFile:
@@ -47,8 +45,8 @@ def results() -> list[Clustered]:
 def test_groups_are_of_one_partition() -> None:
     mixed = ClusteringPlan((ClusteringGroup((item("a"), item("b", "q"), item("c"), item("d")), 2),))
     assert groups_of(mixed, by_file=False) == [
-        Group("p", (item("a"), item("c"), item("d")), 2),
-        Group("q", (item("b", "q"),), 1),
+        ClusteringGroup((item("a"), item("c"), item("d")), 2),
+        ClusteringGroup((item("b", "q"),), 1),
     ]
     assert [group.slices for group in groups_of(mixed, by_file=True)] == [
         (item("a"),),
@@ -67,7 +65,7 @@ def test_small_slices_share_a_task_where_it_costs_something(is_remote: bool, uni
     target: Any = None
     engine: Any = SimpleNamespace(is_remote=is_remote)
     work = Work(engine, 1, target, {("p", name): size for name, size in sizes.items()})
-    found = work._packed(Group("p", slices, 1))
+    found = work._packed(ClusteringGroup(slices, 1))
     assert [len(unit) for unit in found] == units
     assert [one for unit in found for one in unit] == list(slices)
 
@@ -87,7 +85,7 @@ def test_slices_are_spread_by_bytes(sizes: list[int], outputs: int, parts: list[
     target: Any = None
     engine: Any = None
     work = Work(engine, 1, target, {("p", one.file_id): size for one, size in zip(slices, sizes, strict=True)})
-    found = work._parts(Group("p", slices, outputs))
+    found = work._parts(ClusteringGroup(slices, outputs))
     assert [len(part) for part in found] == parts
     assert [one for part in found for one in part] == list(slices)
 
@@ -108,15 +106,15 @@ def test_a_number_of_files_is_no_size_of_memory(outputs: int) -> None:
 
 
 def test_what_is_proved_is_returned() -> None:
-    rewritten = prove(PLAN, GROUPS, results(), INSTANT, with_statistics=True)
+    rewritten = prove(PLAN, results(), INSTANT, with_statistics=True)
     assert [stat.file_id for stat in rewritten.stats] == ["x-0", "y-0"]
     assert [item.file for item in rewritten.statistics] == list(rewritten.files)
-    assert prove(PLAN, GROUPS, results(), INSTANT, with_statistics=False).statistics == []
+    assert prove(PLAN, results(), INSTANT, with_statistics=False).statistics == []
 
 
 def test_rows_that_were_all_deleted_make_no_file() -> None:
     counts = tuple(SliceCount(p, name, 0) for p, name in (("p", "a"), ("p", "b"), ("q", "c")))
-    assert prove(PLAN, GROUPS, [Clustered((), counts)], INSTANT, with_statistics=True).stats == []
+    assert prove(PLAN, [Clustered((), counts)], INSTANT, with_statistics=True).stats == []
 
 
 def stat_with(**changes: Any) -> Callable[[list[Clustered]], None]:
@@ -160,5 +158,5 @@ def test_nothing_is_published_that_is_not_proved(what: str) -> None:
     found = results()
     WRONG[what](found)
     with pytest.raises(ExecutionError) as error:
-        prove(PLAN, GROUPS, found, INSTANT, with_statistics=True)
+        prove(PLAN, found, INSTANT, with_statistics=True)
     assert "nothing was published" in str(error.value.remedy)

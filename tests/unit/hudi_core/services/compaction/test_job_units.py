@@ -16,9 +16,10 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.services.compaction.job import build_units, prove
-from hudi_core.services.compaction.merge_slice import CompactedSlice
-from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.services.compaction.job import build_units, check_counts
+from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
+from hudi_core.services.rewriting.proof import prove_operations
+from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import list_partitions
 from tests.support.changed_tables import open_context
@@ -51,7 +52,7 @@ NOTHING = CompactedSlice(None, None, MergeCounts(), 0)
 
 
 def proven(operation: CompactionOperation, result: CompactedSlice, *, with_statistics: bool = False) -> Any:
-    return prove(CompactionPlan((operation,)), [result], INSTANT, with_statistics=with_statistics)
+    return prove_operations([operation], [result], INSTANT, check_counts, is_base=True, with_statistics=with_statistics)
 
 
 def test_the_new_files_are_those_of_the_stats() -> None:
@@ -73,7 +74,7 @@ def test_an_operation_with_a_base_file_has_a_result_file() -> None:
 @pytest.mark.parametrize("results", [[], [RESULT, RESULT]])
 def test_each_operation_has_one_result(results: list[CompactedSlice]) -> None:
     with pytest.raises(ExecutionError, match=f"has 1 operations, the engine returned {len(results)} results"):
-        prove(CompactionPlan((UPDATE,)), results, INSTANT, with_statistics=False)
+        prove_operations([UPDATE], results, INSTANT, check_counts, is_base=True, with_statistics=False)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_one_unit_for_each_operation_in_the_plans_order(golden: Golden, version:
     plan = context.active.read_plan(instant.requested_time)
     schema = table_schema(context.storage, context.config, timeline)
     listed = dict(list_partitions(context.storage, {item.partition for item in plan.operations}))
-    units = build_units(context, instant.requested_time, plan, schema, timeline, None, listed)
+    units = build_units(CompactionUnit, context, instant.requested_time, plan, schema, timeline, None, listed)
     assert tuple(unit.operation for unit in units) == plan.operations
     logs = [len(unit.operation.log_files) if version != "6" else 0 for unit in units]
     assert [len(unit.sizes) for unit in units] == logs

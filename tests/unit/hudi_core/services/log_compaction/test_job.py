@@ -19,9 +19,9 @@ from hudi_core.errors import (
     StorageNotFoundError,
     TimelineError,
 )
-from hudi_core.services.log_compaction.job import check_not_overtaken, prove_merged
+from hudi_core.services.log_compaction.job import check_counts, check_not_overtaken
 from hudi_core.services.log_compaction.merge_logs import MergedLogs
-from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.services.rewriting.proof import prove_operations
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import claim
@@ -147,10 +147,9 @@ def test_results_that_do_not_prove_the_plan_are_not_published(golden: Golden, ve
 
 
 def test_statistics_are_required_where_the_metadata_table_needs_them() -> None:
-    plan = CompactionPlan(())
-    assert prove_merged(plan, [], "001", with_statistics=True).stats == []
+    assert prove_operations([], [], "001", check_counts, is_base=False, with_statistics=True).stats == []
     with pytest.raises(ExecutionError, match="0 operations, the engine returned 1"):
-        prove_merged(plan, [MergedLogs(None, None)], "001", with_statistics=False)
+        prove_operations([], [MergedLogs(None, None)], "001", check_counts, is_base=False, with_statistics=False)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -21,6 +21,7 @@ from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.rewriting import job as rewrite
+from hudi_core.services.rewriting.job import Attempt
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
@@ -146,14 +147,14 @@ def test_an_owner_that_slept_completes_nothing_in_the_metadata_table(
 def test_a_late_file_of_an_attempt_that_hudi_rolled_back_goes(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hudi has made the instant requested, and deleted the markers. Its task closes a file behind our last look."""
     instant, rows = planned(table), read_rows(table)
-    publish = CopyJob._publish
+    publish = Attempt._publish
 
-    def late(self: CopyJob, *arguments: Any) -> None:
+    def late(self: Attempt, *arguments: Any) -> None:
         first = written(table, instant)[0]
         shutil.copy(first, first.with_name(f"{uuid.uuid4()}-0_7-77-777_{instant}.parquet"))
         publish(self, *arguments)
 
-    monkeypatch.setattr(CopyJob, "_publish", late)
+    monkeypatch.setattr(Attempt, "_publish", late)
     files = run(table, instant)
     assert len(written(table, instant)) == files
     assert_readable(table, rows)

@@ -25,7 +25,6 @@ from hudi_core.services.rewriting.new_file_groups import (
     FileGroupWriter,
     NewFile,
     NewFiles,
-    by_partition,
     prove_files,
 )
 from hudi_core.storage.local import LocalStorage
@@ -83,7 +82,6 @@ def test_a_file_ends_where_it_has_its_size(tmp_path: Path) -> None:
     assert keys == [f"k{row:07d}" for row in range(1000)]
     markers = list_markers(LocalStorage(tmp_path), INSTANT)
     assert [(marker.file_name, marker.kind) for marker in markers] == [(file.stat.name, "CREATE") for file in files]
-    assert by_partition([file.stat for file in files]) == {"p": tuple(file.stat for file in files)}
 
 
 def test_no_row_makes_no_file(tmp_path: Path) -> None:

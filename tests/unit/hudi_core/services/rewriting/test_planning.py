@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -13,9 +13,18 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import CorruptFileError
 from hudi_core.services.compaction.strategies import last_request
 from hudi_core.services.context import TableContext
-from hudi_core.services.rewriting.planning import CUT_KEY, RewriteService, cut_to, extent_of, was_cut, within_budget
+from hudi_core.services.rewriting.planning import (
+    CUT_KEY,
+    Planned,
+    RewriteService,
+    cut_to,
+    extent_of,
+    was_cut,
+    within_budget,
+)
 from hudi_core.services.service import Nothing
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.timeline.actions.restore import RestorePlan, encode_restore_plan
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import Action, State
@@ -43,11 +52,15 @@ class Listed(MemoryStorage):
         return super().list_files(folder)
 
 
+def slice_of(partition: str, base_file: str, *logs: str) -> ClusteringSlice:
+    return ClusteringSlice(partition, "f", base_file, logs)
+
+
 def test_the_extent_is_the_bytes_of_the_files_and_each_partition_is_listed_once() -> None:
     storage = Listed()
     for path, size in (("p/a", 3), ("p/b", 4), ("q/c", 9)):
         storage.write(path, b"x" * size)
-    units = [[("p", ("a", "b"))], [("q", ("c",)), ("p", ("a", "gone"))]]
+    units = [[slice_of("p", "a", "b")], [slice_of("q", "c"), slice_of("p", "a", "gone")]]
     extent = extent_of(storage, units, EngineConfig.of({}))
     assert (extent.units, extent.size, extent.largest) == (2, 19, 12)
     assert sorted(storage.listed) == ["p", "q"]
@@ -56,7 +69,7 @@ def test_the_extent_is_the_bytes_of_the_files_and_each_partition_is_listed_once(
 def test_too_many_units_are_not_looked_at() -> None:
     storage = Listed()
     config = EngineConfig.of({"airflow_hudi.engine.local.max.units": "1"})
-    assert extent_of(storage, [[("p", ("a",))], [("p", ("b",))]], config).units == 2
+    assert extent_of(storage, [[slice_of("p", "a")], [slice_of("p", "b")]], config).units == 2
     assert storage.listed == []
 
 
@@ -104,18 +117,8 @@ def test_times_and_bytes_are_a_budget(golden: Golden, limits: tuple[Any, ...], e
     assert large.options[BUDGET] == str(60 * (8 << 20))
 
 
-class Plan:
-    """The plan of Rewrites: the state of the table that it was made of."""
-
-    def __init__(self, seen: int) -> None:
-        self.seen = seen
-
-    def to_json(self) -> Json:
-        return {"seen": self.seen}
-
-
-class Rewrites(RewriteService[Plan]):
-    """Plans whatever is there; while it plans, `meanwhile` happens once."""
+class Rewrites(RewriteService[int]):
+    """Plans what is there, by the state of the table that it is made of; while it plans, `meanwhile` happens once."""
 
     name = "rewrites"
     action = Action.CLUSTERING
@@ -132,14 +135,15 @@ class Rewrites(RewriteService[Plan]):
     def check(self, context: TableContext, timeline: Timeline) -> None:
         pass
 
-    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Plan | Nothing:
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[int] | Nothing:
         self.drawn.append(instant)
         if self.meanwhile:
             self.meanwhile.pop()(context)
-        return Plan(len(timeline)) if self.due else Nothing("nothing is due")
+        seen = len(timeline)
+        return Planned(seen, {"seen": seen}) if self.due else Nothing("nothing is due")
 
-    def encode(self, context: TableContext, made: Plan, owner: Owner) -> bytes:
-        return str(made.seen).encode()
+    def encode(self, context: TableContext, plan: int, extra_metadata: Mapping[str, str]) -> bytes:
+        return str(plan).encode()
 
 
 def complete_a_clean(context: TableContext) -> None:

@@ -16,9 +16,9 @@ from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.services.clustering.slice_rows import ClusteringTarget, open_slice
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.new_file_groups import NewFiles
-from hudi_core.services.rewriting.slice_rows import ClusteringTarget, open_slice
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context

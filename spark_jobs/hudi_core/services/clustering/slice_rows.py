@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.record_keys import key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
+from hudi_core.filegroup.read.base_file import base_batches, open_base_file, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.model.partition import join
-from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, GROUP_ROWS, FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.view.file_group import DataFile
 
-GROUP_ROWS: Final = 4
-"""How many base rows are looked up at once for each log record."""
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+_UNIT: Final = "clustering unit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,14 @@ class SliceCount:
     file_id: str
     rows: int
     corrupt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """What a task wrote and read. A shard of an exchange does one of the two."""
+
+    files: tuple[NewFile, ...] = ()
+    counts: tuple[SliceCount, ...] = ()
 
 
 @dataclass
@@ -111,13 +122,13 @@ class SliceRows:
     def check(self) -> None:
         """Raises ExecutionError unless all rows went by."""
         in_base = 0 if self.base is None else self.base.num_rows
-        read, due = (self.rows, in_base) if self.merge is None else (self.merge.counts.base, in_base)
-        if read == due and self.merge is not None:
-            read, due = self.rows, self.merge.counts.written
-        if read != due:
-            raise ExecutionError(
-                f"{read} of {due} rows of the file slice were read", path=join(self.item.partition, self.item.file_id)
-            )
+        counts = [(self.rows, in_base)]
+        if self.merge is not None:
+            counts = [(self.merge.counts.base, in_base), (self.rows, self.merge.counts.written)]
+        for read, due in counts:
+            if read != due:
+                path = join(self.item.partition, self.item.file_id)
+                raise ExecutionError(f"{read} of {due} rows of the file slice were read", path=path)
 
 
 @contextmanager
@@ -129,40 +140,64 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
 
     Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
     CorruptFileError for a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed),
-    UnsupportedError, also for change
-    operations, which the new files would lose.
+    UnsupportedError, also for change operations, which the new files would lose.
     """
-    names = item.data_logs
-    files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
+    logs = ((name, join(item.partition, name)) for name in item.data_logs)
+    files = [DataFile(item.partition, name, storage.stat(path).size) for name, path in logs]
     scan = scan_log_files(storage, files, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
     corrupt = pass_over_torn_tails(storage, scan, allow_lost=target.config.allow_corrupt_log_blocks)
     policy = target.policy
     schema = rows_schema(target.files.schema, path=item.file_id)
-    with _base_file(storage, item) as base:
-        if not scan.blocks:
-            yield SliceRows(target, item, schema, base, None, corrupt)
-            return
-        if policy is None:
-            raise ExecutionError(
-                "the file slice has log files, and the task no rules to merge them by", path=item.file_id
+    with ExitStack() as stack:
+        base = merge = None
+        if item.base_file is not None:
+            base = stack.enter_context(open_replaced_file(storage, join(item.partition, item.base_file)))
+        if scan.blocks:
+            if policy is None:
+                what = "the file slice has log files, and the task no rules to merge them by"
+                raise ExecutionError(what, path=item.file_id)
+            merge = stack.enter_context(
+                merging(
+                    storage,
+                    scan,
+                    schema,
+                    policy,
+                    Ordering.of(policy, target.files.schema, path=item.file_id),
+                    base=None if base is None else base.path,
+                    first_only=True,
+                    budget=target.config.memory_bytes,
+                )
             )
-        with merging(
-            storage,
-            scan,
-            schema,
-            policy,
-            Ordering.of(policy, target.files.schema, path=item.file_id),
-            base=None if base is None else base.path,
-            first_only=True,
-            budget=target.config.memory_bytes,
-        ) as merge:
-            yield SliceRows(target, item, schema, base, merge, corrupt)
+        yield SliceRows(target, item, schema, base, merge, corrupt)
 
 
-@contextmanager
-def _base_file(storage: Storage, item: ClusteringSlice) -> Iterator[ParquetBaseFile | None]:
-    if item.base_file is None:
-        yield None
-        return
-    with open_replaced_file(storage, join(item.partition, item.base_file)) as base:
-        yield base
+def writer_for(
+    storage: Storage,
+    target: ClusteringTarget,
+    slices: Sequence[ClusteringSlice],
+    prefix: str,
+    attempt: TaskAttempt,
+    first_row: int = 0,
+) -> FileGroupWriter:
+    """What writes the rows of slices of one partition to file groups `<prefix>-0` and so on, in the compression that
+    the options name, else of the first base file there is. Reads the footers of the base files, up to one that names no
+    version of Spark (proleptic_version).
+    """
+    codec, footers = target.config.parquet_codec, []
+    for item in slices:
+        if item.base_file is not None:
+            with open_base_file(storage, join(item.partition, item.base_file)) as base:
+                codec = codec or base.compression
+                footers.append(base.footer)
+            if SPARK_VERSION not in footers[-1]:
+                break
+    return FileGroupWriter(
+        storage,
+        target.files,
+        check_partition(slices[0].partition, source=_UNIT),
+        check_file_name(prefix, source=_UNIT),
+        codec or DEFAULT_CODEC,
+        attempt,
+        first_row=first_row,
+        spark_version=proleptic_version(footers),
+    )

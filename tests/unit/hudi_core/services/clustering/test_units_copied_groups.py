@@ -16,7 +16,8 @@ from hudi_core.codec.parquet import writer
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, form_of, join_slices
+from hudi_core.services.clustering.slice_rows import Clustered, writer_for
+from hudi_core.services.clustering.units import JoinUnit, join_slices
 from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
@@ -24,10 +25,11 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.running_attempts import let_run
 from tests.support.table_invariants import read_rows
+from tests.unit.hudi_core.services.clustering.test_slice_rows import planned, slices_of, target_of
 from tests.unit.hudi_core.services.rewriting.test_new_file_groups import ROWS, SCHEMA, batch
-from tests.unit.hudi_core.services.rewriting.test_slice_rows import planned, slices_of, target_of
 
 Golden = Callable[[str, str], GoldenCase]
+ATTEMPT = TaskAttempt(0, 1, 0)
 SMALL_GROUPS = WriteConfig(row_group_rows=10, bloom_entries=1000, bloom_max_entries=1000)
 
 
@@ -37,7 +39,7 @@ def joined(table: Path, config: WriteConfig, *, target_bytes: int = 1 << 30) -> 
     target = replace(target, files=replace(target.files, config=config, target_bytes=target_bytes))
     first = slices_of(context)[0].file_group.partition
     slices = tuple(planned(item) for item in slices_of(context) if item.file_group.partition == first)
-    unit = JoinUnit(target, first, slices, "abc")
+    unit = JoinUnit(target, slices, "abc")
     let_run(context.storage, target.files.instant, 1)
     return join_slices(unit, TaskAttempt(0, 1, 0)), unit
 
@@ -73,7 +75,7 @@ def test_large_row_groups_are_copied(
             whole.column("_hoodie_partition_path").to_pylist(),
             strict=True,
         )
-        if place == unit.partition
+        if place == unit.slices[0].partition
     ]
     assert sorted(rows.column("_hoodie_record_key").to_pylist()) == sorted(due)
     assert set(rows.column("_hoodie_file_name").to_pylist()) == {file.stat.name}
@@ -138,7 +140,7 @@ class Bases:
         return (self.folder / "p" / str(item.base_file)).stat().st_size
 
     def join(self, *slices: ClusteringSlice) -> tuple[NewFile, ...]:
-        return join_slices(JoinUnit(self._target, "p", slices, "abc"), TaskAttempt(0, 1, 0)).files
+        return join_slices(JoinUnit(self._target, slices, "abc"), TaskAttempt(0, 1, 0)).files
 
     def assert_keys_known(self, files: tuple[NewFile, ...]) -> None:
         """The filter in each footer has every key of its rows, and the range is theirs: else upserts insert again."""
@@ -186,7 +188,7 @@ def test_the_codec_is_that_of_the_options_or_of_the_first_base_file(golden: Gold
     context = open_context(table)
     target, storage = target_of(context), LocalStorage(table)
     (item, *_) = map(planned, slices_of(context))
-    assert form_of(storage, target, [item])[0] == "GZIP"
-    assert form_of(storage, target, [replace(item, base_file=None)])[0] == "GZIP"
+    assert writer_for(storage, target, [item], "a", ATTEMPT).codec == "GZIP"
+    assert writer_for(storage, target, [replace(item, base_file=None)], "a", ATTEMPT).codec == "GZIP"
     chosen = replace(target, files=replace(target.files, config=WriteConfig(parquet_codec="ZSTD")))
-    assert form_of(storage, chosen, [item])[0] == "ZSTD"
+    assert writer_for(storage, chosen, [item], "a", ATTEMPT).codec == "ZSTD"
