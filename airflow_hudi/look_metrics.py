@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 METADATA_TABLE: Final = ".hoodie/metadata"
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
-"""Each of these has a deltacommit of the same instant in the metadata table (services.metadata.missing_actions)."""
+"""Each of these has a deltacommit of the same instant in the metadata table (services.metadata.catch_up)."""
 _BACKENDS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.request.results import InstantResult, JobResult, Result
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 
 NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
@@ -33,7 +34,7 @@ def instant_result(
     seconds: float,
     already_completed: bool,
     reason: str | None = None,
-    reported: Mapping[str, Any] | None = None,
+    reported: JobResult | None = None,
 ) -> dict[str, Any]:
     """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
@@ -47,29 +48,32 @@ def instant_result(
         **{name: numbers.get(name, 0) for name in NUMBERS},
         "seconds": round(seconds, 3),
         "already_completed": already_completed,
-        "engine": None if already_completed else (reported or {}).get("engine"),
+        "engine": None if already_completed else getattr(reported, "engine", None),
         "reason": reason,
     }
 
 
-def found_completed(reported: Mapping[str, Any] | None, instant: str) -> bool:
+def instants_of(reported: JobResult | None, instant: str) -> list[InstantResult]:
+    """What a job's report says of one instant."""
+    instants = reported.instants if isinstance(reported, Result) else ()
+    return [result for result in instants if result.instant == instant]
+
+
+def document_of(reported: Result | None) -> dict[str, Any]:
+    """The document of a verb other than `run`; empty where the report was not received."""
+    return dict(reported.document or {}) if reported is not None else {}
+
+
+def found_completed(reported: JobResult | None, instant: str) -> bool:
     """Whether a job's report says that it found the instant completed, and did nothing."""
-    instants = (reported or {}).get("instants") or []
-    return any(item.get("instant") == instant and item.get("already_completed") for item in instants)
+    return any(result.already_completed for result in instants_of(reported, instant))
 
 
-def seconds_of(reported: Mapping[str, Any] | None, instant: str, otherwise: float) -> float:
-    """The duration of an instant's work by the job's report; `otherwise` where none was received."""
-    instants = (reported or {}).get("instants") or []
-    return work_seconds((item for item in instants if item.get("instant") == instant), otherwise)
-
-
-def work_seconds(instants: Iterable[Mapping[str, Any]], otherwise: float) -> float:
+def work_seconds(instants: Iterable[InstantResult], otherwise: float) -> float:
     """The duration of the work on all `instants` of job reports; `otherwise` where they say 0, which is not measured,
-    or nothing.
+    or there are none.
     """
-    measured = (item.get("seconds") for item in instants)
-    return sum(float(seconds) for seconds in measured if isinstance(seconds, int | float)) or otherwise
+    return sum(result.seconds for result in instants) or otherwise
 
 
 def nothing_result(table: str, action: str) -> dict[str, Any]:
@@ -87,13 +91,9 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
     }
 
 
-def removed_result(table: str, reported: Mapping[str, Any]) -> dict[str, Any]:
+def removed_result(table: str, reported: InstantResult) -> dict[str, Any]:
     """The XCom value of an instant that the job removed from the timeline, having nothing to do, by its report."""
-    return {
-        **nothing_result(table, str(reported.get("action"))),
-        "instant": reported.get("instant"),
-        "state": reported.get("state"),
-    }
+    return {**nothing_result(table, reported.action), "instant": reported.instant, "state": reported.state}
 
 
 def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:

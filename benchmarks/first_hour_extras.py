@@ -31,7 +31,7 @@ import logging
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.local_process import LOOK, LocalProcess
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 hook = HudiHook("hudi_store")
 try:
     storage = hook.storage("orders")

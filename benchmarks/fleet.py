@@ -24,7 +24,7 @@ from benchmarks.compaction_cases import table_of
 from benchmarks.measure import Cost, machine, middle, run_whole_process, store
 from benchmarks.table_copies import on_a_copy
 from hudi_core.request.java import spark_environment
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_data import open_case
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -71,7 +71,7 @@ def percentiles(values: Iterable[float]) -> dict[str, float]:
 
 def import_engine() -> None:
     """Import what a table imports with the first service that it runs, for a clock that starts afterwards."""
-    importlib.import_module("hudi_core.services.verbs")
+    importlib.import_module("hudi_core.services.runner")
 
 
 def tree_cpu(root: int) -> float:

@@ -12,8 +12,8 @@ import time
 
 from airflow_hudi.jobs.zip import publish_zip
 from benchmarks.measure import import_engine, tree_cpu
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
 from hudi_spark.engine import SparkEngine
 from hudi_spark.session import open_session
 

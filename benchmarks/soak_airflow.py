@@ -38,9 +38,9 @@ from benchmarks.measure import machine, percentiles, store
 from benchmarks.soak_services import BEAT_EXPIRED_SECONDS, CONCURRENT, WRITER, cause, lock_options, rows_of
 from demo.run import environment
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.verbs.run import RunRequest
 from tests.contract.racing_servers import RacingServer, racing_server
 from tests.contract.s3_server import BUCKET, rows
 from tests.interop.bundle import S3A, fetched

@@ -36,10 +36,11 @@ import pyarrow as pa
 from benchmarks.measure import store
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, LockError
-from hudi_core.request.overwrites import InsertOverwriteRequest
-from hudi_core.request.requests import MetadataUpdateRequest, RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.metadata import MetadataUpdateRequest
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
+from hudi_core.verbs.run import RunRequest
 from tests.contract.zookeeper_server import zookeeper_server
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError

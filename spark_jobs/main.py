@@ -38,18 +38,18 @@ def open_remote_session(url: str, zip_file: str) -> int:
     """Opens the session that the job then finds; 0, or the exit code of what was reported."""
     sys.path.insert(0, zip_file)
     from hudi_core.errors import HudiError
-    from hudi_core.request.outcome import Outcome
+    from hudi_core.request.results import Result, result_line
     from hudi_spark.session import open_session
 
     try:
         open_session(url, Path(zip_file), conf={}, app_name="hudi")
         return 0
     except HudiError as error:
-        outcome = Outcome.of_error(error)
+        result = Result.of_error(error)
     except Exception as error:  # noqa: BLE001 (gRPC's own, which PySpark lets through)
-        outcome = Outcome.broken(type(error).__name__, str(error), 1)
-    print("HUDI_RESULT", json.dumps(outcome.to_json(), sort_keys=True))
-    return outcome.exit_code
+        result = Result.broken(type(error).__name__, str(error), 1)
+    print("HUDI_RESULT", json.dumps(result_line(result), sort_keys=True))
+    return result.exit_code
 
 
 if __name__ == "__main__":

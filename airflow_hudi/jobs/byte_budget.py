@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.conditions import bytes_of
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 
 _REWRITES: Final = frozenset({"compaction", "log_compaction", "clustering"})
 """The services whose plans a number of bytes cuts."""
@@ -72,7 +72,7 @@ def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> 
     """
     if request.max_bytes is None or written_bytes(result) < request.max_bytes or result.get("exit_code"):
         return None
-    again = request.rest(since)
+    again = request.begun(since)
     return None if again.starts_until is not None and time.time() >= again.starts_until else again
 
 

@@ -12,16 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from airflow_hudi.jobs.byte_budget import written_bytes
 from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
 from airflow_hudi.permanent_errors import is_permanent
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
-from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.request.choices import check_choice
-from hudi_core.request.outcome import SUBMIT, Outcome, outcome_of_all
-from hudi_core.request.requests import Request, RunRequest
+from hudi_core.request.results import BatchResult, JobResult, Result
+from hudi_core.verbs.batch import BatchRequest, JobRequest, batch_result, requests_of
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +33,7 @@ class RemoteJob(Protocol):
     """A job on Spark (spark_job.SparkJob)."""
 
     @property
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> JobResult | None:
         """What the run reported; None when it did not."""
         ...
 
@@ -94,7 +92,7 @@ class EngineJob:
         self._log = log
         self._running: LocalProcess | RemoteJob | None = None
         self._stopped = False
-        self._result: dict[str, Any] | None = None
+        self._result: JobResult | None = None
         self.tracking_url: str | None = None
         """Where the cluster manager shows the last application of the job; None without one."""
 
@@ -111,14 +109,14 @@ class EngineJob:
         return self._stopped
 
     @property
-    def result(self) -> dict[str, Any] | None:
-        """What the last run reported, as JSON (request/outcome.py); None when it did not report."""
+    def result(self) -> JobResult | None:
+        """What the last run reported; None when it did not report."""
         return self._result
 
     @property
     def failure(self) -> str | None:
         """Why the last run failed, in the job's own words; None when it did not report."""
-        return None if self._result is None else failure_of(self._result)
+        return failure_of(self._result)
 
     def run(self) -> int:
         """Runs the job where it belongs and returns its exit code. Raises ConfigError and AirflowException when it
@@ -132,23 +130,23 @@ class EngineJob:
         process = LocalProcess(self._log, grace_seconds=self._settings.grace_seconds)
         self._run_now(process)
         code = process.run(self._job, mode, self._settings.credentials(), self._settings.environment)
-        found = process.result
-        if self._stopped or (found is None and mode != LOOK):
-            self._result = found
+        done = process.result
+        if self._stopped or (done is None and mode != LOOK):
+            self._result = done
             return code or EXIT_FAILED
-        if found is None:
+        if done is None:
             self._log.warning("The look %s; submitting the job", _NO_REPORT.format(code=code))
             return self._submit(self._job)
-        if isinstance(self._job, BatchRequest) and "results" in found:
-            return self._submit_rest(self._job, [_outcome(item) for item in found["results"]], since)
-        if SUBMIT not in found:
-            self._result = found
+        if isinstance(self._job, BatchRequest):
+            if isinstance(done, BatchResult):
+                return self._submit_rest(self._job, [item.result for item in done.items], since)
+        elif isinstance(done, Result) and done.left is not None:
+            self._log.info("Spark runs this: %s", done.left)
+            code = self._submit(self._job.rest(since, done))
+            if isinstance(self.result, Result):
+                self._result = done.then(self.result)
             return code
-        self._log.info("Spark runs this: %s", found[SUBMIT])
-        done = Outcome(found, code)
-        job = self._job
-        code = self._submit(job if isinstance(job, BatchRequest) else _rest(job, done, since))
-        self._result = None if self._result is None else done.then(Outcome(self._result, code)).document
+        self._result = done
         return code
 
     def stop(self) -> None:
@@ -164,8 +162,7 @@ class EngineJob:
 
     def _submit(self, job: JobRequest) -> int:
         if isinstance(job, BatchRequest):
-            left = [Outcome.for_spark("nothing was looked at")] * len(job.requests)
-            return self._submit_rest(job, left, time.time())
+            return self._submit_rest(job, [Result(left="nothing was looked at")] * len(job.requests), time.time())
         return self._run_on_spark(job)
 
     def _run_on_spark(self, job: JobRequest) -> int:
@@ -176,59 +173,47 @@ class EngineJob:
         self.tracking_url = remote.tracking_url
         return code
 
-    def _submit_rest(self, batch: BatchRequest, outcomes: list[Outcome], since: float) -> int:
+    def _submit_rest(self, batch: BatchRequest, results: list[Result], since: float) -> int:
         """Submits what was left to Spark, and puts the results together. It is one job, or one after the other where
         the request is longer than an argument.
         """
-        left = [place for place, outcome in enumerate(outcomes) if SUBMIT in outcome.document]
+        left = [place for place, result in enumerate(results) if result.left is not None]
         if left:
             for place in left:
-                self._log.info("Spark runs %s: %s", batch.requests[place].table, outcomes[place].document[SUBMIT])
-            requests = tuple(_rest(batch.requests[place], outcomes[place], since) for place in left)
+                self._log.info("Spark runs %s: %s", batch.requests[place].table, results[place].left)
+            requests = tuple(batch.requests[place].rest(since, results[place]) for place in left)
             rest = replace(batch, requests=requests)
-            found = [outcome for part in parts_of(rest) for outcome in self._outcomes_on_spark(part)]
-            for place, outcome in zip(left, found, strict=True):
-                outcomes[place] = outcomes[place].then(outcome)
-        whole = outcome_of_all(batch.requests, outcomes)
-        self._result = whole.to_json()
-        return whole.exit_code
+            later = [result for part in parts_of(rest) for result in self._results_on_spark(part)]
+            for place, result in zip(left, later, strict=True):
+                results[place] = results[place].then(result)
+        self._result = batch_result(batch, results)
+        return self._result.exit_code
 
-    def _outcomes_on_spark(self, batch: BatchRequest) -> list[Outcome]:
-        """One outcome for each request, also where the job cannot be started."""
+    def _results_on_spark(self, batch: BatchRequest) -> list[Result]:
+        """One result for each request, also where the job cannot be started."""
         try:
             code = self._run_on_spark(batch)
         except HudiError as error:
-            same = Outcome.of_error(error)
+            same = Result.of_error(error)
         except Exception as error:  # noqa: BLE001 (what others did must not be lost by it)
             self._log.exception("Spark did not run %d runs", len(batch.requests))
             code = EXIT_BAD_INPUT if is_permanent(error) else EXIT_FAILED
-            same = Outcome.broken(type(error).__name__, str(error), code)
+            same = Result.broken(type(error).__name__, str(error), code)
         else:
-            return _outcomes_of(batch, self._result, code)
+            return _results_of(batch, self._result, code)
         return [same] * len(batch.requests)
 
 
-def _rest(request: Request, done: Outcome, since: float) -> Request:
-    """The request of what a process left that began at `since` and came to `done`."""
-    if not done.document.get("instants") or not isinstance(request, RunRequest):
-        return request
-    return request.rest(since, written_bytes(done.document))
-
-
-def _outcomes_of(batch: BatchRequest, result: Mapping[str, Any] | None, code: int) -> list[Outcome]:
-    """One outcome for each request, also where the job as a whole failed or its result was not received."""
-    if result is not None and len(result.get("results") or ()) == len(batch.requests):
-        return [_outcome(item) for item in result["results"]]
-    if result is not None and "error" in result:
-        same = Outcome({"error": result["error"]}, code)
+def _results_of(batch: BatchRequest, result: JobResult | None, code: int) -> list[Result]:
+    """One result for each request, also where the job as a whole failed or its result was not received."""
+    if isinstance(result, BatchResult) and len(result.items) == len(batch.requests):
+        return [item.result for item in result.items]
+    whole = result.stopped if isinstance(result, BatchResult) else result
+    if whole is not None and whole.error is not None:
+        same = replace(whole, error_code=code)
     elif code == 0:
         # Which of them did something is not known: none may count as one that had nothing to do.
-        same = Outcome.broken("HudiJobFailed", _OUT_OF_REACH, EXIT_FAILED, remedy="a retry does what is left")
+        same = Result.broken("HudiJobFailed", _OUT_OF_REACH, EXIT_FAILED, remedy="a retry does what is left")
     else:
-        same = Outcome.broken("HudiJobFailed", f"the job failed: {_NO_REPORT.format(code=code)}", code)
+        same = Result.broken("HudiJobFailed", f"the job failed: {_NO_REPORT.format(code=code)}", code)
     return [same] * len(batch.requests)
-
-
-def _outcome(item: Mapping[str, Any]) -> Outcome:
-    names = ("table", "verb", "service", "exit_code")
-    return Outcome({key: value for key, value in item.items() if key not in names}, int(item["exit_code"]))

@@ -7,10 +7,17 @@ import re
 from typing import Any
 
 from airflow_hudi.permanent_errors import in_words
-from hudi_core.request.outcome import error_from_json
+from hudi_core.errors import ConfigError
+from hudi_core.request.results import (
+    PROGRESS,
+    RESULT,
+    BatchResult,
+    JobResult,
+    Result,
+    error_from_json,
+    job_result_from_json,
+)
 
-_PROGRESS = "HUDI_PROGRESS "
-_RESULT = "HUDI_RESULT "
 _OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE|WARN|ERROR|FATAL) ")
 """Spark's own lines, by the pattern of its default log4j2.properties."""
 _OF_JOB = re.compile(r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} )?(DEBUG|INFO|WARNING|ERROR|CRITICAL) (?=[\w.]+: )")
@@ -37,31 +44,29 @@ class JobLog:
         """That of the last line, which its further lines have, too."""
         self.omitted = 0
         """Lines that were left out."""
-        self.result: dict[str, Any] | None = None
-        """What the job's result line holds; None without such a line."""
+        self._result: dict[str, Any] | None = None
         self.application: str | None = None
         """The cluster manager's name of the application; None when Spark did not print it."""
         self.tracking_url: str | None = None
         """Where the cluster manager shows the application; None when Spark did not print it."""
 
-    @property
-    def failure(self) -> str | None:
-        """The failure in the job's result; None when it has none."""
-        return None if self.result is None else failure_of(self.result)
+    def result(self, exit_code: int) -> JobResult | None:
+        """What the result line holds of a job that ended with `exit_code`; None without such a line."""
+        return None if self._result is None else result_from(self._result, exit_code)
 
     def info(self, message: object, *arguments: Any, **details: Any) -> None:
         """Logs a line of output, or a message of the hook's own."""
         text = message if isinstance(message, str) else ""
-        progress = _document(text, _PROGRESS)
+        progress = _document(text, PROGRESS)
         if progress is not None:
             self._log.info(
                 "Instant %s: %s of %s units done", progress.get("instant"), progress.get("done"), progress.get("total")
             )
             return
         line = str(arguments[0]) if text == "%s" and arguments else text
-        result = _document(text, _RESULT)
+        result = _document(text, RESULT)
         if result is not None:
-            self.result = result
+            self._result = result
             return
         self._note_application(line)
         of_job, of_spark = _OF_JOB.match(line), _OF_SPARK.match(line)
@@ -90,20 +95,29 @@ class JobLog:
 
 
 def _document(line: str, label: str) -> dict[str, Any] | None:
-    if not line.startswith(label):
+    if not line.startswith(f"{label} "):
         return None
     try:
-        found = json.loads(line[len(label) :])
+        document = json.loads(line[len(label) :])
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def failure_of(result: dict[str, Any]) -> str | None:
-    """The failures in a result, in one line; None when there are none."""
-    error = result.get("error")
-    if isinstance(error, dict):
-        return in_words(error_from_json(error))
-    instants = result.get("instants")
-    errors = [entry.get("error") for entry in instants if isinstance(entry, dict)] if isinstance(instants, list) else []
-    return "; ".join(str(error) for error in errors if error) or None
+def result_from(document: dict[str, Any], exit_code: int) -> JobResult:
+    """The result that a job reported. One of another form is an error of its own: the releases differ."""
+    try:
+        return job_result_from_json(document, exit_code)
+    except ConfigError as error:
+        return Result.of_error(error)
+
+
+def failure_of(result: JobResult | None) -> str | None:
+    """The failures in a result, in one line; None when there are none, or it did not report."""
+    if isinstance(result, BatchResult):
+        result = result.stopped
+    if result is None:
+        return None
+    if result.error is not None:
+        return in_words(error_from_json(result.error))
+    return "; ".join(str(instant.error) for instant in result.failed) or None

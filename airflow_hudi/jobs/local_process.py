@@ -17,8 +17,9 @@ from typing import IO, Any
 from airflow_hudi.jobs.job_log import JobLog
 from airflow_hudi.jobs.process_group import end_group
 from hudi_core.config.engine_config import NEEDED_MODULES
-from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.request.results import JobResult
+from hudi_core.verbs.batch import JobRequest
 
 LOOK, AUTO, LOCAL = "look", "auto", "local"
 """What the process does: it only looks; it does what is small enough; it does everything."""
@@ -62,11 +63,12 @@ class LocalProcess:
         self._grace_seconds = grace_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
+        self._code = EXIT_FAILED
 
     @property
-    def result(self) -> dict[str, Any] | None:
-        """What the run reported, as JSON; None when it did not."""
-        return self._output.result
+    def result(self) -> JobResult | None:
+        """What the run reported; None when it did not."""
+        return self._output.result(self._code)
 
     def run(self, job: JobRequest, mode: str, credentials: Mapping[str, str], environment: Mapping[str, str]) -> int:
         """Runs the job, logs its lines, and returns its exit code. `credentials` are options of the storage that may
@@ -99,7 +101,8 @@ class LocalProcess:
             except BaseException:
                 self.stop()
                 raise
-        return process.returncode
+        self._code = process.returncode
+        return self._code
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Makes the process the one that `stop` ends, also where it was called while the process was being started."""

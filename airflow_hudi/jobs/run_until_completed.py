@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from airflow_hudi.exceptions import (
     HudiInputRefused,
@@ -25,7 +25,7 @@ from airflow_hudi.results import found_completed
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, Reminder
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
-from hudi_core.request.outcome import error_from_json
+from hudi_core.request.results import BatchResult, JobResult, Result, error_from_json
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Instant
 
@@ -51,8 +51,8 @@ class Job(Protocol):
         ...
 
     @property
-    def result(self) -> dict[str, Any] | None:
-        """What the last run reported as done, as JSON; None when it did not report."""
+    def result(self) -> JobResult | None:
+        """What the last run reported; None when it did not report."""
         ...
 
     def run(self) -> int:
@@ -246,10 +246,10 @@ def _wait(
 
 def refused(job: Job) -> HudiInputRefused:
     """The error of a job that refused its input, as the job said it."""
-    found = (job.result or {}).get("error")
-    if not isinstance(found, dict):
+    result = job.result.stopped if isinstance(job.result, BatchResult) else job.result
+    if result is None or result.error is None:
         return HudiInputRefused(job.failure or "the job refused its input and did not say why; see its output above")
-    error = error_from_json(found)
+    error = error_from_json(result.error)
     return HudiInputRefused(error.message, path=error.path, remedy=error.remedy)
 
 
@@ -260,8 +260,8 @@ def run_until_done(
     enough: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> dict[str, Any]:
-    """What the job reported: its result's JSON, `{}` when it was not received.
+) -> Result | None:
+    """What the job reported; None when it was not received, or others have done the work.
 
     While others hold what the job needs it is run again, unless `enough` says that the timeline shows the
     requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; HudiInputRefused.
@@ -273,14 +273,14 @@ def run_until_done(
         if job.stopped:
             raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
         if code == 0:
-            return job.result or {}
+            return job.result if isinstance(job.result, Result) else None
         reason = job.failure or "it did not report why; see its output above"
         if code == EXIT_BAD_INPUT:
             raise refused(job)
         if code != EXIT_RETRY:
             raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
         if enough():
-            return {}
+            return None
         if clock() >= deadline:
             raise HudiInstantBusy(
                 f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"

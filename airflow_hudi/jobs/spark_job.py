@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.hooks.connections import asking_for
 from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
-from airflow_hudi.jobs.job_log import JobLog, failure_of
+from airflow_hudi.jobs.job_log import JobLog, failure_of, result_from
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, HudiError, StorageNotFoundError
-from hudi_core.request.batch import JobRequest, places_of_result
+from hudi_core.request.results import JobResult
 from hudi_core.storage.base import Storage
+from hudi_core.verbs.batch import JobRequest, places_of_result
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -87,7 +88,7 @@ class SparkJob:
         self._storage_of = storage_of
         self._submission: SparkSubmission | None = None
         self._stopped = False
-        self._result: dict[str, Any] | None = None
+        self._result: JobResult | None = None
         self.tracking_url: str | None = None
         """See engine_job.RemoteJob."""
 
@@ -97,14 +98,14 @@ class SparkJob:
         return self._stopped
 
     @property
-    def result(self) -> dict[str, Any] | None:
-        """What the last run reported (RunResult's JSON), or `{"error": …}`; None when it did not report."""
+    def result(self) -> JobResult | None:
+        """What the last run reported; None when it did not report."""
         return self._result
 
     @property
     def failure(self) -> str | None:
         """Why the last run failed, in the job's own words; None when it did not report."""
-        return None if self._result is None else failure_of(self._result)
+        return failure_of(self._result)
 
     def run(self) -> int:
         """Submits the job and waits for its end. Raises ConfigError when it cannot be started."""
@@ -123,11 +124,16 @@ class SparkJob:
         if notes := _where_logs_are(output, self._target):
             log.info("%s", notes)
         if not elsewhere:
-            self._result = output.result
+            self._result = output.result(code)
             return code
-        self._result = self._delivered(request)
-        reported = None if self._result is None else self._result.get("exit_code")
-        return reported if code != 0 and isinstance(reported, int) and reported != 0 else code
+        delivered = self._delivered(request)
+        if delivered is None:
+            return code
+        reported = delivered.get("exit_code")
+        if code != 0 and isinstance(reported, int) and reported != 0:
+            code = reported
+        self._result = result_from(delivered, code)
+        return code
 
     def stop(self) -> None:
         """Ends the job and keeps another from being started."""

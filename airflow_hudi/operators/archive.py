@@ -11,10 +11,11 @@ from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
-from airflow_hudi.results import work_seconds
+from airflow_hudi.results import document_of, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.choices import check_choice
-from hudi_core.request.requests import RunRequest, ScheduleRequest
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,7 +57,7 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
         before = set(reader.load().requested_times)
         if self.mode == "schedule":
             done = run_until_done(self.new_job(reader, ScheduleRequest(service=SERVICE, **requested)), self.patience)
-            document = done.get("document") or {}
+            document = document_of(done)
             reported = (document.get("plan") or {}).get("instants") or []
             # A long list is replaced by its length.
             count, gone = (
@@ -68,10 +69,11 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
         else:
             done = run_until_done(self.new_job(reader, RunRequest(service=SERVICE, **requested)), self.patience)
             gone = sorted(before - set(reader.load().requested_times))
-            if done and "left_out" not in done:
+            if done is not None and not done.left_out:
                 # Another process may have archived some of them.
-                gone = sorted({item["instant"] for item in done.get("instants") or []})
-            count, reason = len(gone), done.get("reason")
+                gone = sorted({item.instant for item in done.instants})
+            count, reason = len(gone), done and done.reason
+        instants = () if done is None else done.instants
         result = {
             "table": reader.storage.uri,
             "action": SERVICE,
@@ -79,7 +81,7 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
             "instants": count,
             "first": gone[0] if gone else None,
             "last": gone[-1] if gone else None,
-            "seconds": round(work_seconds(done.get("instants") or [], time.monotonic() - started), 3) if count else 0.0,
+            "seconds": round(work_seconds(instants, time.monotonic() - started), 3) if count else 0.0,
             "reason": None,
         }
         if not count:

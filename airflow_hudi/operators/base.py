@@ -28,9 +28,9 @@ from airflow_hudi.reports.finished_work import FinishedWork, finished_work
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import check_options
 from hudi_core.errors import ConfigError, HudiError
-from hudi_core.request.batch import JobRequest, requests_of
 from hudi_core.request.choices import check_choice
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+from hudi_core.verbs.batch import JobRequest, requests_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,7 +10,7 @@ from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.verb import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.choices import check_choice
-from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
+from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,19 +10,19 @@ from airflow_hudi.operators.base import BaseHudiOperator, names_in
 from airflow_hudi.operators.verb import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.choices import check_choice
-from hudi_core.request.parse import refuse_other_verbs
-from hudi_core.request.requests import (
+from hudi_core.verbs.metadata import (
     MetadataCreateRequest,
     MetadataDropRequest,
-    MetadataRequest,
     MetadataUpdateRequest,
     MetadataValidateRequest,
 )
+from hudi_core.verbs.registry import check_names
+from hudi_core.verbs.request import Request
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-REQUESTS: dict[str, type[MetadataRequest]] = {
+REQUESTS: dict[str, type[Request]] = {
     "create": MetadataCreateRequest,
     "update": MetadataUpdateRequest,
     "drop": MetadataDropRequest,
@@ -85,13 +85,13 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         if self.verb and is_literal(self.verb, self.partitions, self.columns):
             self._request({"table": "/"})
 
-    def _request(self, fields: dict[str, Any]) -> MetadataRequest:
+    def _request(self, fields: dict[str, Any]) -> Request:
         check_choice("verb", self.verb, REQUESTS)
         request_type = REQUESTS[self.verb]
-        given = {"partitions": names_in(self.partitions), "columns": names_in(self.columns)}
-        refuse_other_verbs(request_type, given)
-        requested = fields | {name: names for name, names in given.items() if names}
-        return request_type(**requested)
+        named = {"partitions": names_in(self.partitions), "columns": names_in(self.columns)}
+        requested: dict[str, Any] = {name: names for name, names in named.items() if names}
+        check_names(request_type, {*requested})
+        return request_type(**fields, **requested)
 
     def _judge(self, context: Context, document: dict[str, Any]) -> None:
         for item in document["not_checked"]:

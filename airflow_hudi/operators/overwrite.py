@@ -22,14 +22,15 @@ from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN, flag, partitions_in
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.permanent_errors import fails_for_good
+from airflow_hudi.results import document_of
 from airflow_hudi.sources import AwaitedSource
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.source import HudiSourceTrigger
 from airflow_hudi.triggers.wait import found_in
 from hudi_core.errors import ConfigError
-from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.overwrite import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -99,7 +100,7 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         if self.is_dry_run:
             return {"token": request.token, **self.preview(reader, request)}
         done = run_until_done(self.new_job(reader, request), self.patience)
-        document = done.get("document") or {}
+        document = document_of(done)
         result = {
             "table": reader.storage.uri,
             "token": request.token,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.request.requests import TakeoverRequest, UnscheduleRequest
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

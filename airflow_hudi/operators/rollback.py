@@ -10,12 +10,13 @@ from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
-from airflow_hudi.results import ELSEWHERE, NUMBERS, instant_result, work_seconds
+from airflow_hudi.results import ELSEWHERE, NUMBERS, document_of, instant_result, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RollbackRequest, RunRequest
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.undo import RollbackRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -75,7 +76,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             store.begin_unless_completed(target)
         done = run_until_done(self.new_job(reader, request), self.patience)
         store.forget()
-        document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}
+        document = {"instant": None, "target": target, "removed": None, "reason": None, **document_of(done)}
         result = {"table": reader.storage.uri, **document}
         return self.nothing(context, lambda: result, document["reason"]) if document["reason"] is not None else result
 
@@ -95,15 +96,15 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
         ]
         names = {item.requested_time for item in completed}
-        reported = [item for item in done.get("instants") or [] if item.get("instant") in names]
-        if done and not is_retry:
+        reported = [item for item in (() if done is None else done.instants) if item.instant in names]
+        if done is not None and not is_retry:
             # Others may have rolled back some of them meanwhile.
-            names = {item["instant"] for item in reported if not item.get("already_completed")}
+            names = {item.instant for item in reported if not item.already_completed}
             completed = [item for item in completed if item.requested_time in names]
         if not completed:
             store.forget()
             elsewhere = ELSEWHERE if reported else REASON_OUT_OF_REACH
-            return self.nothing_planned(reader, context, done.get("reason") or elsewhere)
+            return self.nothing_planned(reader, context, (done and done.reason) or elsewhere)
         seconds = work_seconds(reported, time.monotonic() - started)
         results = [
             instant_result(reader, item, seconds=seconds, already_completed=False, reported=done) for item in completed

@@ -12,9 +12,10 @@ from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOper
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
-from hudi_core.request.requests import RestoreRequest, SavepointCreateRequest, SavepointDeleteRequest
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import read_restore_plan
+from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
+from hudi_core.verbs.undo import RestoreRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

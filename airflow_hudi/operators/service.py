@@ -18,26 +18,29 @@ from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.results import (
     ELSEWHERE,
+    document_of,
     found_completed,
     instant_named,
     instant_result,
+    instants_of,
     nothing_result,
     removed_result,
-    seconds_of,
+    work_seconds,
 )
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import planned_before
 from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
-from hudi_core.request.requests import RunRequest, ScheduleRequest
+from hudi_core.request.results import REMOVED
 from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
 from hudi_core.timeline.instant import Instant
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 MODES = ("schedule", "execute", "both")
-_REMOVED = "removed"
 REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
 
 
@@ -153,7 +156,7 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
             after = self._plan_after(reader, context)
             request = ScheduleRequest(service=self.service, **self.request_fields(reader, context))
             done = run_until_done(self.new_job(reader, request), self.patience)
-            document = done.get("document") or {}
+            document = document_of(done)
             known = self._planned(reader, document.get("instant"), after)
             if known is None:
                 self.store(context).forget()
@@ -171,19 +174,19 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
             return gave_way
 
         done = run_until_done(self.new_job(reader, request), self.patience, enough=is_planned)
-        instants = done.get("instants") or []
-        known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
+        instants = () if done is None else done.instants
+        known = self._planned(reader, instants[-1].instant if instants else None, after)
         if known is not None:
             # A job that ended well and whose report was not received did what was planned since its start.
             name = known.requested_time
-            others = gave_way or (bool(done) and not instants) or found_completed(done, name)
+            others = gave_way or (done is not None and not instants) or found_completed(done, name)
             if others and known.is_completed:
                 return self._finish(reader, context, known, 0.0, already_completed=True, reason=ELSEWHERE)
             return self._run(reader, context, known, started)
         self.store(context).forget()
         if instants:
             return removed_result(reader.storage.uri, instants[-1])
-        return self.nothing_planned(reader, context, done.get("reason") or REASON_OUT_OF_REACH)
+        return self.nothing_planned(reader, context, (done and done.reason) or REASON_OUT_OF_REACH)
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
@@ -214,7 +217,7 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         if instant.is_completed:
             if self._job is None:
                 return self._finish(reader, context, instant, 0.0, already_completed=True, reason=elsewhere)
-            seconds = seconds_of(self._job.result, name, time.monotonic() - started)
+            seconds = work_seconds(instants_of(self._job.result, name), time.monotonic() - started)
             return self._finish(reader, context, instant, seconds, already_completed=False)
         self.log.info("%s %s is %s; running it", self.service, name, instant.state.value)
         request = RunRequest(service=self.service, instant=name, **self.request_fields(reader, context))
@@ -222,14 +225,14 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         try:
             finished = run_until_completed(job, InstantWatch(reader, name, self.action), self.patience)
         except HudiInstantNotFound:
-            (reported, *_) = (job.result or {}).get("instants") or [{}]
-            if reported.get("state") != _REMOVED:
+            removed = [result for result in instants_of(job.result, name) if result.state == REMOVED]
+            if not removed:
                 raise
             store.forget()
-            return removed_result(reader.storage.uri, reported)
+            return removed_result(reader.storage.uri, removed[0])
         if finished.elsewhere:
             return self._finish(reader, context, finished.instant, 0.0, already_completed=True, reason=elsewhere)
-        seconds = seconds_of(job.result, name, time.monotonic() - started)
+        seconds = work_seconds(instants_of(job.result, name), time.monotonic() - started)
         return self._finish(reader, context, finished.instant, seconds, already_completed=False, reason=unused)
 
     def _finish(

@@ -21,15 +21,16 @@ from airflow_hudi.operators.base import XCOM, BaseHudiOperator, names_in
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
 from airflow_hudi.reports.finished_work import finished_work
-from airflow_hudi.results import ELSEWHERE, work_seconds
+from airflow_hudi.results import ELSEWHERE
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
-from hudi_core.request.batch import AT_ONCE, BatchRequest
 from hudi_core.request.choices import check_choice
 from hudi_core.request.policy import DEFAULT_SERVICES
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import BatchResult, Result
 from hudi_core.request.services import SERVICES, check_service
+from hudi_core.verbs.batch import AT_ONCE, BatchRequest, requests_of_policy
+from hudi_core.verbs.run import RunRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -139,13 +140,13 @@ class HudiTableServicesOperator(BaseHudiOperator):
             say("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
         done = [item for item in results if _has_done(item) and not item["exit_code"]]
-        instants = [instant for item in done for instant in item["instants"]]
+        measured = sum(instant.get("seconds") or 0.0 for item in done for instant in item["instants"])
         result = {
             "tables": len({item["table"] for item in results}),
             "done": len(done),
             "nothing": len(results) - len(done) - len(failed),
             "failed": len(failed),
-            "seconds": round(work_seconds(instants, time.monotonic() - started), 3) if done else 0.0,
+            "seconds": round(measured or time.monotonic() - started, 3) if done else 0.0,
             "results": results,
         }
         if failed:
@@ -200,7 +201,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
             if quiet is None:
                 ends = [end for end in (fields["starts_until"], policy.quiet_from(now)) if end is not None]
                 given = {**shared, "starts_until": min(ends, default=None)}
-                requests += policy.requests(address, **given)
+                requests += requests_of_policy(policy, address, **given)
             else:
                 self.log.info("%s is left alone in its quiet hours: %s", table, quiet)
         return requests
@@ -260,14 +261,14 @@ class HudiTableServicesOperator(BaseHudiOperator):
             rounds = zip(left, taken, strict=True) if budget.left(results.values()) else ()
             more = {place: again for place, item in rounds if (again := next_round(item, found[place], since))}
             left = [place for place in left if place in more or _is_held(results[place])]
-            current |= {place: more.get(place) or current[place].rest(since) for place in left}
+            current |= {place: more.get(place) or current[place].begun(since) for place in left}
             if more or not left:
                 continue
             # The wait counts from its beginning: the work may have taken longer than a task waits.
             deadline = deadline or time.monotonic() + self.patience.timeout
             if time.monotonic() >= deadline:
                 break
-            reason, wait = failure_of(results[left[0]]) or "it did not report why", self.patience.poll_interval
+            reason, wait = _failure_of(results[left[0]]) or "it did not report why", self.patience.poll_interval
             if reminder.is_due():
                 self.log.info(
                     "Waiting to run %s of %s%s: %s; tried again in %.0f s, and this task waits for up to %.0f s more",
@@ -340,9 +341,8 @@ def _is_held(result: Mapping[str, Any]) -> bool:
 
 def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
     """One result for each request of the job. Raises where the job reported none."""
-    found = (job.result or {}).get("results") or []
-    if len(found) == count:
-        return [_attributed(item) for item in found]
+    if isinstance(job.result, BatchResult) and len(job.result.items) == count:
+        return [_attributed(item.to_json()) for item in job.result.items]
     if code == EXIT_BAD_INPUT:
         raise refused(job)
     reason = job.failure or "it did not report why; see its output above"
@@ -363,9 +363,13 @@ def _attributed(result: Mapping[str, Any]) -> dict[str, Any]:
     return {**result, "instants": attributed}
 
 
+def _failure_of(item: Mapping[str, Any]) -> str | None:
+    return failure_of(Result.from_json(item, item["exit_code"]))
+
+
 def _shown(item: Mapping[str, Any]) -> str:
     """A result in one line."""
-    if failure := failure_of(dict(item)):
+    if failure := _failure_of(item):
         return failure
     instants = item.get("instants") or []
     if not instants:

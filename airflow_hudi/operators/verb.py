@@ -11,9 +11,12 @@ from airflow_hudi.arguments import is_literal
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN, XCOM, BaseHudiOperator, flag
+from airflow_hudi.results import document_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import InstantRequest, Request, RestoreRequest, SavepointCreateRequest
+from hudi_core.verbs.request import InstantRequest, Request
+from hudi_core.verbs.savepoint import SavepointCreateRequest
+from hudi_core.verbs.undo import RestoreRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -61,9 +64,9 @@ class BaseHudiVerbOperator(BaseHudiOperator):
             if not started or is_done is None or not is_done():
                 raise
             self.log.info("An earlier try of this task did it already: %s", error)
-            done = {}
+            done = None
         store.forget()
-        return done.get("document") or {}
+        return document_of(done)
 
 
 class BaseHudiReportOperator(BaseHudiOperator):
@@ -74,15 +77,14 @@ class BaseHudiReportOperator(BaseHudiOperator):
 
         Raises HudiJobFailed when it was not received: a task without a report must not succeed.
         """
-        done = run_until_done(self.new_job(reader, request), self.patience)
-        document = done.get("document")
+        document = document_of(run_until_done(self.new_job(reader, request), self.patience))
         if not document:
             raise HudiJobFailed(
                 "the job ended well and its result is out of reach",
                 path=reader.storage.uri,
                 remedy="see the driver's log",
             )
-        return dict(document)
+        return document
 
     def fail(self, context: Context, document: dict[str, Any], message: str) -> NoReturn:
         """Fails the task for good, with its XCom: a retry would find the same. Raises AirflowFailException."""

@@ -13,7 +13,7 @@ from airflow_hudi.jobs.job_arguments import application_name
 from airflow_hudi.submission.job_call import job_arguments, job_properties
 from airflow_hudi.submission.job_files import JobFiles
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 
 LONGEST_PARAMETERS: Final = 10_000
 """Bytes of the parameters of a Python task as JSON, by the Jobs API."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from airflow_hudi.jobs.job_arguments import LONGEST_ARGUMENT, refuse_secret_properties, request_argument
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 
 APP_NAME: Final = "spark.app.name"
 """The property of the application's name, where a service has no argument for it or wants names of its own."""

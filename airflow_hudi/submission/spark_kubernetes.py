@@ -8,7 +8,7 @@ from typing import Any
 from airflow_hudi.jobs.job_arguments import application_name
 from airflow_hudi.submission.job_call import job_arguments, job_properties
 from airflow_hudi.submission.job_files import JobFiles
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 
 
 def spark_kubernetes_arguments(

@@ -15,45 +15,24 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from functools import partial
 
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import PROPERTIES
+from hudi_core.driver import Mode, drive, run_on_target
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import (
-    EXIT_BAD_INPUT,
-    ConfigError,
-    CredentialsMissingError,
-    HudiError,
-    LogFormatter,
-    ZoneUnknownError,
-)
-from hudi_core.request.batch import BatchRequest, JobRequest, parse_job
+from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError, LogFormatter
 from hudi_core.request.json_fields import parse_object
-from hudi_core.request.outcome import PROGRESS, RESULT, Outcome
-from hudi_core.request.requests import ProbeStoreRequest, Request, RunRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, result_line
 from hudi_core.request.secrets import merge_storage_options
-from hudi_core.services.batch import interrupted, outcome_of, run_job
-from hudi_core.services.engine_choice import Choice
-from hudi_core.services.verbs import probe_store
-from hudi_core.storage.registry import open_storage, scheme_of
+from hudi_core.storage.registry import scheme_of
 from hudi_core.table import HudiTable
+from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
+from hudi_core.verbs.jobs import interrupted, result_of, run_job
+from hudi_core.verbs.request import Request
 from hudi_spark.signals import EXIT_TERMINATED, Termination
 
-log = logging.getLogger("hudi_core.job")
-
 _WHAT = "the job"
-_OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
-"""Bad input where this process is, and perhaps not on the cluster."""
-
-
-class Mode(Enum):
-    """`look` only finds out whether there is work; `auto` does what is small enough, `local` all."""
-
-    LOOK = "look"
-    AUTO = "auto"
-    LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,81 +62,40 @@ class LocalJob:
             return 1
         return min(self.request.at_once, len({request.table for request in self.request.requests}))
 
-    def run(self, request: Request) -> Outcome:
-        """One request's outcome: its result, or why it is for Spark. An error before anything was done is for Spark to
-        report, unless the input is bad wherever it is read.
+    def run(self, request: Request) -> Result:
+        """One request's result, or why it is for Spark. An error before anything was done is for Spark to report,
+        unless the input is bad wherever it is read.
         """
         try:
             check_options(request.options)
         except HudiError as error:
-            return Outcome.of_error(error)
+            return Result.of_error(error)
         if self.mode is Mode.LOCAL:
-            return outcome_of(lambda: self._run(request), request)
-        if isinstance(request, ProbeStoreRequest):
-            return Outcome.for_spark("it shows what the storage does where jobs use it")
+            run = partial(self._drive, request)
+            return result_of(lambda: run_on_target(request, self._storage_options(request), run), request)
+        if not request.needs_table:
+            return Result(left="it shows what the storage does where jobs use it")
         try:
-            table = self._open(request)
+            table = HudiTable.open(request.table, self._storage_options(request), request.options)
         except (HudiError, OSError) as error:
             # A local path may exist on the cluster's machines alone.
             if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
-                return Outcome.of_error(error)
-            return Outcome.for_spark(f"the table cannot be opened here: {error}")
-        return self._look(request, table) if self.mode is Mode.LOOK else self._auto(request, table)
+                return Result.of_error(error)
+            return Result(left=f"the table cannot be opened here: {error}")
+        if self.mode is Mode.AUTO:
+            return result_of(lambda: self._drive(request, table), request)
+        try:
+            return self._drive(request, table)
+        except HudiError as error:
+            if error.exit_code == EXIT_BAD_INPUT:
+                return Result.of_error(error)
+            return Result(left=f"nothing could be found out here: {error}")
 
-    def _open(self, request: Request) -> HudiTable:
-        return HudiTable.open(request.table, self._storage_options(request), request.options)
+    def _drive(self, request: Request, table: HudiTable) -> Result:
+        return drive(table, request, self.mode, at_once=self.at_once, progress=_report)
 
     def _storage_options(self, request: Request) -> dict[str, str]:
         return {**self.credentials, **merge_storage_options(request.storage_options, request.storage_options_file)}
-
-    def _look(self, request: Request, table: HudiTable) -> Outcome:
-        try:
-            nothing = table.nothing_to_do(request)
-        except HudiError as error:
-            if error.exit_code == EXIT_BAD_INPUT and not isinstance(error, _OF_THIS_PROCESS):
-                return Outcome.of_error(error)
-            return Outcome.for_spark(f"nothing could be found out here: {error}")
-        return Outcome.for_spark("there is work") if nothing is None else Outcome.of(nothing)
-
-    def _auto(self, request: Request, table: HudiTable) -> Outcome:
-        """Planning is done here in either case: its instant is the one that Spark finds pending. What was done before
-        an instant that is for Spark is in the outcome, too.
-        """
-
-        def run() -> RunResult:
-            try:
-                nothing = self._nothing(request, table)
-                if nothing is not None:
-                    return nothing
-                choice = self._choose(request, table)
-            except _OF_THIS_PROCESS as error:
-                return RunResult(left=error.message)
-            return self._run_on(choice, request, table) if choice.local else RunResult(left=choice.why)
-
-        return outcome_of(run, request)
-
-    def _nothing(self, request: Request, table: HudiTable) -> RunResult | None:
-        """As `hudictl run`: where an instant is to be planned, it is, so that its plan says how much there is to do."""
-        return table.nothing_to_run(request) if isinstance(request, RunRequest) else table.nothing_to_do(request)
-
-    def _run(self, request: Request) -> RunResult:
-        if isinstance(request, ProbeStoreRequest):
-            return probe_store(open_storage(request.table, self._storage_options(request)), request)
-        table = self._open(request)
-        nothing = self._nothing(request, table) if isinstance(request, RunRequest) else None
-        if nothing is not None:
-            return nothing
-        return self._run_on(self._choose(request, table), request, table)
-
-    def _choose(self, request: Request, table: HudiTable) -> Choice:
-        return table.choose_engine(request, at_once=self.at_once, here=self.mode is Mode.LOCAL)
-
-    def _run_on(self, choice: Choice, request: Request, table: HudiTable) -> RunResult:
-        if request.needs_executors:
-            where = "processes" if choice.in_processes else "threads"
-            log.info("%s: the local engine runs %s, %d %s", table.uri, choice.why, choice.width, where)
-        with choice.engine() as engine:
-            return table.run(request, engine, _report, lambda planned: self._choose(planned, table))
 
 
 def main(stdin: int) -> int:
@@ -175,15 +113,15 @@ def main(stdin: int) -> int:
     try:
         job = LocalJob.parse(_line(stdin))
     except HudiError as error:
-        outcome = Outcome.of_error(error)
+        result: JobResult = Result.of_error(error)
     else:
         try:
             threading.Thread(target=_end_with, args=(stdin, job.grace_seconds), daemon=True).start()
-            outcome = run_job(job.request, job.run)
+            result = run_job(job.request, job.run)
         except KeyboardInterrupt as error:
-            outcome = interrupted(error, termination.exit_code)
-    _print(RESULT, outcome.to_json())
-    return outcome.exit_code
+            result = interrupted(error, termination.exit_code)
+    _print(RESULT, result_line(result))
+    return result.exit_code
 
 
 def _line(stdin: int) -> bytes:

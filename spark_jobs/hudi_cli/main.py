@@ -26,7 +26,8 @@ from hudi_cli.run_command import run, show_all
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
 from hudi_core.request.json_fields import check_text
-from hudi_core.services.batch import interrupted
+from hudi_core.request.results import BatchResult
+from hudi_core.verbs.jobs import interrupted
 from hudi_spark.signals import Termination
 
 EXIT_DONE = 0
@@ -86,9 +87,9 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         return EXIT_BAD_INPUT
     except (KeyboardInterrupt, click.Abort) as error:
         whole = interrupted(error.__cause__ if isinstance(error, click.Abort) else error, termination.exit_code)
-        if "results" in whole.document:
+        if isinstance(whole, BatchResult):
             with suppress(NotPrintedError):
-                show_all(output, whole.document)
+                show_all(output, whole)
         output.failure(
             "Interrupted", "stopped by a signal", "run the command again: it resumes or rolls back what was started"
         )

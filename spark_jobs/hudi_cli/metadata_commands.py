@@ -17,16 +17,12 @@ from hudi_cli.options import (
     hudi_option,
 )
 from hudi_cli.output import Output
-from hudi_cli.run_command import run_on
+from hudi_cli.runner import Runner
 from hudi_cli.tables import timing_table
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.request.requests import (
-    MetadataCreateRequest,
-    MetadataDropRequest,
-    MetadataRequest,
-    MetadataUpdateRequest,
-)
+from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
+from hudi_core.verbs.request import Request
 
 _partition = click.option(
     "--partition", "partitions", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable."
@@ -147,7 +143,7 @@ def drop(output: Output, /, target: Target, **given: Any) -> None:
 
 def _perform(
     output: Output,
-    cls: type[MetadataRequest],
+    cls: type[Request],
     target: Target,
     *,
     option: tuple[str, ...],
@@ -157,7 +153,8 @@ def _perform(
     **names: Any,
 ) -> None:
     request = cls(**target.request_fields(option), **names)
-    document = run_on(output, request, engine=engine, master=master, spark_conf=spark_conf)
+    with Runner(output, engine, master, spark_conf) as runner:
+        document = runner.run(request).to_dict()
     output.result(document, _recorded(request.verb, document))
 
 

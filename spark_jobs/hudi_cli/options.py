@@ -13,11 +13,10 @@ import click
 
 from hudi_core.config.write_config import PLAN_MAX_BYTES
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import METADATA_MODES, Request
 from hudi_core.request.secrets import merge_storage_options
+from hudi_core.verbs.request import METADATA_MODES, Request
 
 if TYPE_CHECKING:
-    from hudi_core.engine.local import LocalEngine
     from hudi_core.table import HudiTable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -233,10 +232,3 @@ def table_of(request: Request) -> HudiTable:
     """The table of a request, opened with its options."""
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
     return _table_type().open(request.table, storage_options, request.options)
-
-
-def local_engine() -> LocalEngine:
-    """The engine in threads of this process; imported when it is needed, as Arrow is with it."""
-    from hudi_core.engine.local import LocalEngine
-
-    return LocalEngine()

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import CONTROLS, HudiError, without_controls
-from hudi_core.request.outcome import error_to_json
+from hudi_core.request.results import error_to_json
 
 _WIDTH_WITHOUT_TERMINAL = 200
 

@@ -10,10 +10,9 @@ from rich.markup import escape
 
 from hudi_cli.options import Target, common, engine_options, hudi_option, parse_pairs
 from hudi_cli.output import Output
-from hudi_cli.progress import RunProgress
-from hudi_cli.run_command import run_on
+from hudi_cli.runner import Runner
 from hudi_core.engine.protocol import Json
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,9 +57,7 @@ def insert_overwrite(
     engine = {name: given.pop(name) for name in ("engine", "master", "spark_conf")}
     arguments = parse_pairs(dataframe_arg, option="--dataframe-arg")
     request = InsertOverwriteRequest(**target.request_fields(option), dataframe_args=arguments, **given)
-    with RunProgress(output.log, "steps done", shown=not output.json_mode) as progress:
-        document = run_on(output, request, progress=progress, **engine)
-    output.result(document, _shown(document))
+    _replace(output, request, engine)
 
 
 @click.command("delete-partition")
@@ -78,7 +75,12 @@ def delete_partition(output: Output, /, target: Target, *, option: tuple[str, ..
     """
     engine = {name: given.pop(name) for name in ("engine", "master", "spark_conf")}
     request = DeletePartitionRequest(**target.request_fields(option), **given)
-    document = run_on(output, request, **engine)
+    _replace(output, request, engine)
+
+
+def _replace(output: Output, request: InsertOverwriteRequest | DeletePartitionRequest, engine: dict[str, Any]) -> None:
+    with Runner(output, **engine) as runner:
+        document = runner.run(request).to_dict()
     output.result(document, _shown(document))
 
 

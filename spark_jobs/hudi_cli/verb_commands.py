@@ -6,22 +6,18 @@ from typing import Any
 
 import click
 
-from hudi_cli.options import CommandGroup, Target, common, hudi_option, local_engine, max_bytes_option, table_of
+from hudi_cli.options import CommandGroup, Target, common, hudi_option, max_bytes_option
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
+from hudi_cli.runner import Runner
 from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_output import verb_output
-from hudi_core.request.requests import (
-    Request,
-    RestoreRequest,
-    RollbackRequest,
-    SavepointCreateRequest,
-    SavepointDeleteRequest,
-    ScheduleRequest,
-    TakeoverRequest,
-    UnscheduleRequest,
-)
 from hudi_core.request.services import check_service
+from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
+from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be done, and write nothing.")
 
@@ -143,5 +139,5 @@ def savepoint_list(output: Output, /, target: Target, option: tuple[str, ...]) -
 
 def _perform(output: Output, cls: type[Request], target: Target, *, option: tuple[str, ...], **fields: Any) -> None:
     request = cls(**target.request_fields(option), **fields)
-    document = table_of(request).run(request, local_engine()).to_dict()
+    document = Runner(output).run(request).to_dict()
     output.result(document, verb_output(request.verb, document, dry_run=fields.get("dry_run", False)))

@@ -14,7 +14,7 @@ from hudi_core.engine.protocol import Json
 
 
 def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[RenderableType]:
-    """What people see of the document of a verb of request.parse.VERBS other than `run`."""
+    """What people see of the document of a verb of verbs.registry.VERBS other than `run`."""
     yield from _lines(verb, document, dry_run)
     if verb == "schedule" and document["plan"] is not None:
         yield JSON.from_data(document["plan"], default=repr)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.config.table_config import TableConfig, timeline_zone
-from hudi_core.config.write_config import ALLOW_CORRUPT
+from hudi_core.config.write_config import ALLOW_CORRUPT, WriteConfig
 from hudi_core.errors import ConfigError
 from hudi_core.model.size_limits import limit_options
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
-from hudi_core.request.requests import Request, RunRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import OneLookStorage, one_look
 from hudi_core.storage.recorded_changes import exit_code_of_changes
@@ -27,6 +27,7 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.request import Progress, Request, Work
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hudi_core.services.restore.savepoint import Savepoint
     from hudi_core.services.runner import Progress
     from hudi_core.timeline.instant import Instant
+    from hudi_core.verbs.run import RunRequest
     from hudi_core.view.file_group import FileSlice
     from hudi_core.view.file_system_view import FileSystemView
 
@@ -235,41 +237,37 @@ class HudiTable:
 
         return measure(self._context, self._data, partition_types)
 
-    def nothing_to_run(self, request: RunRequest) -> RunResult | None:
-        """The result of `run` where it would find nothing to do; None where it has work. With `schedule` an instant is
-        planned if none is pending: what is left for `run` is to run it.
-        """
-        from hudi_core.services.verbs import nothing_to_run
-
-        with self.one_command():
-            return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
-
-    def preview(self, request: RunRequest) -> RunResult:
-        """What `run` would do, as a document: `{"dry_run": true, "instants": [{"instant", "action", "state"}], "plan",
-        "reason"}`: the instants that it would take, or the plan that it would make, or why neither. Nothing is written.
-        Raises bad input as `run` does.
-        """
-        from hudi_core.services.look import preview
-
-        with one_look(self._storage):
-            return preview(self._context_of(request), request, Owner.current(request.owner, request.run_id))
-
-    def nothing_to_do(self, request: Request) -> RunResult | None:
+    def nothing_to_do(self, request: Request) -> Result | None:
         """The result of a request that would find nothing to do; None where it has work, or only the work can tell.
         Nothing is written. Raises bad input as `run` does.
         """
-        from hudi_core.services.look import nothing_to_do
+        with one_look(self._storage):
+            return request.nothing(self._context_of(request), _owner_of(request))
 
-        return nothing_to_do(self._context_of(request), request, Owner.current(request.owner, request.run_id))
+    def make_plan(self, request: Request) -> Result | None:
+        """Plans what `run` would plan first: what is left for `run` is to carry it out. The result where it would find
+        nothing to do.
+        """
+        with self.one_command():
+            return request.plan(self._context_of(request), _owner_of(request))
+
+    def preview(self, request: RunRequest) -> Result:
+        """What `run` would do: see RunRequest.preview."""
+        with one_look(self._storage):
+            return request.preview(self._context_of(request), _owner_of(request))
 
     def choose_engine(self, request: Request, *, at_once: int = 1, here: bool = False) -> Choice:
-        """The engine for what the request finds pending now, by services.engine_choice; with `here` the local one in
-        any case. `at_once`: among how many such requests this machine's processors and memory are shared.
+        """The engine for what the request finds now, by services.engine_choice; with `here` the local one in any case.
+        What needs no executors is local. `at_once`: among how many such requests this machine's processors and memory
+        are shared. Nothing is written.
         """
-        from hudi_core.services.look import choose_engine
+        from hudi_core.services.engine_choice import Extent, choose
 
         with one_look(self._storage):
-            choice = choose_engine(self._context_of(request), request, at_once=at_once)
+            context = self._context_of(request)
+            config = EngineConfig.of(context.options)
+            extent = request.extent(context, config) if request.needs_executors else Extent()
+        choice = choose(extent, config, WriteConfig.of(context.options), at_once=at_once)
         return replace(choice, local=True) if here else choice
 
     def run(
@@ -277,26 +275,18 @@ class HudiTable:
         request: Request,
         engine: Engine,
         progress: Progress | None = None,
-        choose: Callable[[RunRequest], Choice] | None = None,
-    ) -> RunResult:
+        choose: Callable[[Request], Choice] | None = None,
+    ) -> Result:
         """Does what the request says. Its options take precedence over those of `open`; its table and storage options
-        are ignored, as `open` has fixed them.
-
-        `choose` chooses the engine of each instant that the run plans itself: the local one, or Spark, for which the
-        instant is left as it is planned, and the run ends (RunResult.left). Without it `engine` runs all of them.
+        are ignored, as `open` has fixed them. `progress` and `choose` as of verbs.request.Work.
 
         Raises HudiError: bad input (exit code 2) before anything is written, later as a failure (exit code 1) that says
         what was taken back and what stays; ConflictError when it is safe to retry.
         """
-        from hudi_core.services.verbs import perform
-
-        owner = Owner.current(request.owner, request.run_id)
-        look = one_look(self._storage) if isinstance(request, RunRequest) else nullcontext()
-        with self.one_command(), look:
-            result = perform(self._context_of(request), request, engine, owner, progress, choose)
-        return replace(
-            result, engine=engine.name if (result.instants and result.reason is None) or result.document else None
-        )
+        with self.one_command(), one_look(self._storage) if request.looks_once else nullcontext():
+            result = request.run(Work(self._context_of(request), engine, _owner_of(request), progress, choose))
+        has_worked = (result.instants and result.reason is None) or result.document
+        return replace(result, engine=engine.name if has_worked else None)
 
     def one_command(self) -> AbstractContextManager[None]:
         """What is called within counts as one command: bad input that is found after any of it wrote is a failure."""
@@ -322,3 +312,7 @@ class HudiTable:
         check_options(options)
         config = TableConfig.load(self._context.storage)
         return replace(self._context, config=config, options=options)
+
+
+def _owner_of(request: Request) -> Owner:
+    return Owner.current(request.owner, request.run_id)

@@ -8,21 +8,19 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from hudi_core.config.table_config import PROPERTIES
+from hudi_core.driver import run_on_target
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError, LogFormatter
-from hudi_core.request.batch import BatchRequest, JobRequest, parse_job, places_of_result
-from hudi_core.request.outcome import PROGRESS, RESULT, Outcome
-from hudi_core.request.requests import ProbeStoreRequest, Request
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, result_line
 from hudi_core.request.secrets import merge_storage_options
-from hudi_core.services.batch import interrupted, outcome_of, run_job
-from hudi_core.services.verbs import probe_store
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
+from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job, places_of_result
+from hudi_core.verbs.jobs import interrupted, result_of, run_job
+from hudi_core.verbs.request import Request
 from hudi_spark.engine import SessionEngine
 from hudi_spark.signals import Termination
 
@@ -37,7 +35,7 @@ _KEPT_SECONDS = 7 * 86_400
 def main(arguments: Sequence[str]) -> int:
     """Runs the request in `arguments` in this process's Spark session and returns the exit code.
 
-    Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a RunResult, or `{"error":
+    Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a Result, or `{"error":
     {"type", "message", "path", "remedy"}}` when the run as a whole failed; of a batch `{"results": […]}`, one such
     object for each request, with `error` when a signal stopped it. A job that names a result gets that document as a
     file, too.
@@ -52,72 +50,70 @@ def main(arguments: Sequence[str]) -> int:
         job = read_request(arguments)
     except HudiError as error:
         log.error("%s", error)
-        _print(RESULT, Outcome.of_error(error).to_json())
+        _print(RESULT, result_line(Result.of_error(error)))
         return error.exit_code
-    outcome = _outcome(job, termination)
-    _print(RESULT, outcome.to_json())
+    result = _result(job, termination)
+    exit_code = termination.exit_code if termination.happened and result.exit_code else result.exit_code
+    _print(RESULT, result_line(result))
     if job.result_name:
-        deliver(job, outcome)
-    return outcome.exit_code
+        deliver(job, result, exit_code)
+    return exit_code
 
 
-def _outcome(job: JobRequest, termination: Termination) -> Outcome:
-    """That of the job; after a signal its exit code says so."""
+def _result(job: JobRequest, termination: Termination) -> JobResult:
     try:
-        outcome = run_requests(job, submitted_session)
+        return run_requests(job, submitted_session)
     except KeyboardInterrupt as error:
         return interrupted(error, termination.exit_code)
     except Exception as error:  # of the session's end
         log.exception("the job broke down")
-        outcome = Outcome.broken(type(error).__name__, str(error), EXIT_FAILED)
-    return replace(outcome, exit_code=termination.exit_code) if termination.happened and outcome.exit_code else outcome
+        return Result.broken(type(error).__name__, str(error), EXIT_FAILED)
 
 
-def run_requests(job: JobRequest, open_session: Callable[[], SparkSession]) -> Outcome:
+def run_requests(job: JobRequest, open_session: Callable[[], SparkSession]) -> JobResult:
     """Runs the requests of a job in one session. Tables are opened first, so that bad input is refused before executors
     are requested.
     """
     with SessionEngine(open_session, log.warning) as engine:
         if isinstance(job, Request):
-            return outcome_of(lambda: _run(job, engine), job)
+            return result_of(lambda: _run(job, engine), job)
         # Before the threads of the tables, which share it.
-        outcome = outcome_of(lambda: _opened(engine, job), job.requests[0])
-        if outcome.exit_code:
-            return outcome
-        return run_job(job, lambda request: outcome_of(lambda: _run(request, engine), request))
+        opened = result_of(lambda: _opened(engine, job), job.requests[0])
+        if opened.exit_code:
+            return opened
+        return run_job(job, lambda request: result_of(lambda: _run(request, engine), request))
 
 
-def _opened(engine: SessionEngine, batch: BatchRequest) -> RunResult:
+def _opened(engine: SessionEngine, batch: BatchRequest) -> Result:
     if any(request.needs_executors for request in batch.requests):
         engine.start()
     else:
         engine.open()
-    return RunResult()
+    return Result()
 
 
-def _run(request: Request, engine: SessionEngine) -> RunResult:
-    storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
-    if isinstance(request, ProbeStoreRequest):
-        storage = open_storage(request.table, storage_options)
-        engine.open()
-        return probe_store(storage, request)
-    table = HudiTable.open(request.table, storage_options, request.options)
-    # A session always: in YARN's cluster mode a driver that ends without one counts as failed.
-    if request.needs_executors:
+def _run(request: Request, engine: SessionEngine) -> Result:
+    def run(table: HudiTable) -> Result:
+        # A session always: in YARN's cluster mode a driver that ends without one counts as failed.
+        if not request.needs_executors:
+            engine.open()
+            return table.run(request, engine, progress=_report)
         engine.start()
-    else:
+        return table.run(engine.with_zone(request), engine, progress=_report)
+
+    if not request.needs_table:
         engine.open()
-    return table.run(engine.with_zone(request) if request.needs_executors else request, engine, progress=_report)
+    return run_on_target(request, merge_storage_options(request.storage_options, request.storage_options_file), run)
 
 
-def deliver(job: JobRequest, outcome: Outcome) -> None:
+def deliver(job: JobRequest, result: JobResult, exit_code: int) -> None:
     """Writes the result where the job says, of a batch at the first table where that can be done, and removes results
     there that were not fetched for a week.
 
     The document has `exit_code` beside the members of the result line. A failure of the storage is logged: the timeline
     shows success.
     """
-    text = json.dumps({**outcome.to_json(), "exit_code": outcome.exit_code}, sort_keys=True).encode()
+    text = json.dumps({**result_line(result), "exit_code": exit_code}, sort_keys=True).encode()
     for request in places_of_result(job):
         try:
             storage = open_storage(

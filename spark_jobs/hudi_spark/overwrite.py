@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_spark.engine import SessionEngine
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ExecutionError, HudiError, is_transient
-from hudi_core.request.outcome import error_from_json, error_to_json
+from hudi_core.request.results import error_from_json, error_to_json
 
 RESULT_SCHEMA = "unit long, failed boolean, body binary"
 _MARKER = "HUDI_TASK_ERROR"

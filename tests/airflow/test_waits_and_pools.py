@@ -20,8 +20,8 @@ from demo.rest import Airflow
 from demo.run import connections, environment
 from demo.stack import Stack
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import ScheduleRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.schedule import ScheduleRequest
 from tests.airflow.conftest import ROOT
 from tests.airflow.dag_runs import TIMEOUT_SECONDS
 from tests.airflow.test_events import wait_until

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from airflow_hudi.jobs.zip import publish_zip
-from hudi_core.request.outcome import error_to_json
+from hudi_core.request.results import error_to_json
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.session import open_session
 from hudi_spark.table import HudiTable

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet

@@ -14,9 +14,12 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
-from hudi_core.request.requests import MetadataCreateRequest, Request, RunRequest, ScheduleRequest
 from hudi_core.services.clustering import units
 from hudi_core.table import HudiTable
+from hudi_core.verbs.metadata import MetadataCreateRequest
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import FROM_ONE

@@ -21,7 +21,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.request.java import find_java
-from hudi_core.request.outcome import error_from_json
+from hudi_core.request.results import error_from_json
 from hudi_core.table import HudiTable
 from tests.contract.spark_reader import SETTINGS, read
 from tests.interop.bundle import CONNECT, fetched

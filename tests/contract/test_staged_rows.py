@@ -11,9 +11,9 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.services.overwrite.staged_rows import LEFT_SECONDS, STAGED
 from hudi_core.table import HudiTable
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_spark.engine import SparkEngine
 from hudi_spark.overwrite import insert_overwrite
 from tests.support.golden_data import GoldenCase

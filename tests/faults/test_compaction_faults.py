@@ -20,8 +20,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import MetadataUnavailableError, StorageError
-from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.services.compaction import merge_slice as execute
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
@@ -33,6 +32,7 @@ from hudi_core.timeline.instant import Instant
 from hudi_core.transaction import commit
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_complete
@@ -79,7 +79,7 @@ def dead_process() -> Owner:
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
-def run(path: Path, owner: Owner, plan: FaultPlan | None = None, instant: str | None = None) -> RunResult:
+def run(path: Path, owner: Owner, plan: FaultPlan | None = None, instant: str | None = None) -> Result:
     storage = OneLookStorage(LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan))
     config = TableConfig.load(storage)
     context = TableContext(str(path), storage, config, ActiveTimeline(storage, config), OPTIONS, {})

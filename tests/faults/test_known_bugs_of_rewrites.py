@@ -27,14 +27,13 @@ from hudi_core.filegroup.read import log_scan
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import parse_log_file
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.strategies import ClusteredAlike
 from hudi_core.services.overwrite import count, job, plan, verb
-from hudi_core.services.verbs import perform
 from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
 from hudi_core.transaction import conflict
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from hudi_core.view.file_group import DataFile
 from tests.support import golden_clusterings
 from tests.support.changed_tables import open_context
@@ -43,6 +42,7 @@ from tests.support.log_compactions import compact_all, merge_logs, schedule
 from tests.support.overwrites import delete, overwrite, own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -17,8 +17,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import LogFileName, parse_data_file
-from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.services.context import TableContext
 from hudi_core.services.log_compaction import merge_logs as execute
 from hudi_core.services.repair.unschedule import unschedule
@@ -29,6 +28,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
+from hudi_core.verbs.run import RunRequest
 from tests.faults.test_compaction_faults import dead_process, quick_points
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_compactions import OPTIONS, context_of
@@ -84,7 +84,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Source(path, planned(path), read_rows(path))
 
 
-def run(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = None) -> RunResult:
+def run(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = None) -> Result:
     storage = OneLookStorage(LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan))
     config = TableConfig.load(storage)
     context = TableContext(str(path), storage, config, ActiveTimeline(storage, config), OPTIONS, {})

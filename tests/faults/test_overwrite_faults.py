@@ -19,13 +19,12 @@ import pytest
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
-from hudi_core.request.requests import RollbackRequest
-from hudi_core.services.look import nothing_to_do
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.verb import OverwriteResult
 from hudi_core.services.rollback.verb import RollbackService, request_rollback, rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.undo import RollbackRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import PARTITIONED, open_table
@@ -34,6 +33,7 @@ from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
 from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
+from tests.support.table_requests import nothing_to_do
 
 EAGER = {FAILED_WRITES_POLICY.name: "EAGER"}
 TOKEN = "the day's work"
@@ -274,7 +274,7 @@ def test_the_rollback_service_completes_what_had_decided_to(version: str, tmp_pa
     assert looked.reason == f"a dry run; {says}"
     service, request = RollbackService(), RollbackRequest(table=str(work.source), instant=decided)
     assert service.schedule(context, an_owner(), dry_run=True).reason == says
-    assert nothing_to_do(context, request, an_owner()) is None
+    assert nothing_to_do(context, request) is None
     assert contents(work.source) == before
     planned = service.schedule(context, an_owner(), dry_run=False)
     assert (planned.instant, planned.reason) == (None, "no rollback is pending, and no write is pending")

@@ -15,26 +15,23 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.request.requests import (
-    MetadataCreateRequest,
-    MetadataDropRequest,
-    Request,
-    RollbackRequest,
-    RunRequest,
-    ScheduleRequest,
-)
 from hudi_core.services.rewriting.job import Attempt
 from hudi_core.services.rewriting.proof import Rewritten
-from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.rollback import RollbackMetadata, encode_rollback_metadata, encode_rollback_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.undo import RollbackRequest
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

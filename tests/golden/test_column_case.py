@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.parse import VERBS
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
+from hudi_core.verbs.registry import VERBS
 from tests.golden import make_column_case
 from tests.golden.make_column_case import row
 from tests.support.golden_data import unpacked_once
@@ -57,7 +57,7 @@ def read(base: Path, **query: Any) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda item: str(item["Id"]))
 
 
-def run(base: Path, service: str, **options: str) -> RunResult:
+def run(base: Path, service: str, **options: str) -> Result:
     request = VERBS["run"](str(base), service=service, schedule=True, owner="the tests", options={**QUICK, **options})
     result = HudiTable.open(str(base)).run(request, LocalEngine(1))
     assert result.exit_code == 0, result

@@ -20,16 +20,15 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.verbs import perform
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, State
+from hudi_core.verbs.run import RunRequest
 from hudi_core.view.file_group import DataFile
 from tests.support.golden_compactions import FOLDERS, context_of, timeline_names
 from tests.support.golden_data import GoldenCase, golden_cases, open_case
@@ -48,6 +47,7 @@ from tests.support.log_compactions import (
 )
 from tests.support.rows import assert_same_rows, read_parquet, rows_of
 from tests.support.table_invariants import assert_metadata_true, assert_readable, pending_instants, read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 COMMIT = ("_hoodie_commit_time", "_hoodie_commit_seqno")

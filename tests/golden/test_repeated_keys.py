@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.parse import VERBS
 from hudi_core.table import HudiTable
+from hudi_core.verbs.registry import VERBS
 from tests.support.log_compactions import FROM_ONE
 
 ROWS = [("a", "a5"), ("a", "a5"), ("b", "b1"), ("b", "b2"), ("c", "c1")]

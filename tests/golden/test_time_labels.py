@@ -15,8 +15,8 @@ import pytest
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
 from tests.support.overwrites import overwrite, own_rows, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows

@@ -17,9 +17,9 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
-from hudi_core.request.parse import VERBS
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS
 from tests.support.golden_compactions import OPTIONS, footer_of
 from tests.support.golden_data import GoldenCase

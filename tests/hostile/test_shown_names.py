@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import CONTROLS
-from hudi_core.request.outcome import RESULT
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import RESULT
+from hudi_core.verbs.run import RunRequest
 from tests.hostile.forked import Ended
 from tests.hostile.hudictl_server import hudictl
 from tests.hostile.judge import faults_of

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.parse import VERBS
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
+from hudi_core.verbs.registry import VERBS
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files, listed
@@ -178,7 +178,7 @@ class Judged:
 
     # What we do.
 
-    def run(self, verb: str = "run", *, options: Mapping[str, str] | None = None, **request: Any) -> RunResult:
+    def run(self, verb: str = "run", *, options: Mapping[str, str] | None = None, **request: Any) -> Result:
         """One request to this engine; fails when an instant does."""
         chosen = {**QUICK, **(options or {})}
         requested = VERBS[verb](str(self.base), owner="the tests", options=chosen, **request)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.parse import VERBS
 from hudi_core.table import HudiTable
+from hudi_core.verbs.registry import VERBS
 from tests.golden.make_column_case import OPTIONS, row, rows
 from tests.golden.test_column_case import ARCHIVE, COW_SNAPSHOT, SNAPSHOT
 from tests.interop.changes import write_parquet

@@ -16,9 +16,10 @@ from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, Str
 from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError
-from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
 from tests.interop.changes import user_columns
 from tests.interop.golden_judge import ENDS, LOST, NO_META, NOT_READ, Golden, Judge, golden_tables, is_mor
 from tests.interop.judged import JUDGES, QUICK
@@ -48,7 +49,7 @@ def cases(in_test: set[tuple[str, str]]) -> Iterator[Any]:
             yield pytest.param(version, name, marks=() if (version, name) in in_test else pytest.mark.soak)
 
 
-def ours(chosen: GoldenCase, request: ScheduleRequest | RunRequest) -> RunResult:
+def ours(chosen: GoldenCase, request: ScheduleRequest | RunRequest) -> Result:
     return HudiTable.open(str(chosen.table)).run(request, LocalEngine(2))
 
 
@@ -120,7 +121,7 @@ def test_behind_a_failed_write_of_an_eager_writer_nothing_is_planned(golden: Gol
         options = {**chosen.info["write_options"], **policy}
         hudi_0_15.ask("service", base=str(chosen.table), name="rollback", instant=failed, options=options)
 
-    def run(chosen: GoldenCase, policy: Mapping[str, str]) -> RunResult:
+    def run(chosen: GoldenCase, policy: Mapping[str, str]) -> Result:
         base = str(chosen.table)
         options = {**OPTIONS, **policy}
         return ours(chosen, RunRequest(base, service="compaction", owner="test", options=options, schedule=True))

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.clean import job as clean_run
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.clean import CleanPlan, encode_clean_plan
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.run import RunRequest
 from tests.interop.changes import write_parquet
 from tests.interop.judged import COW, KEEP_ONE, ON_TOP, Judged
 from tests.interop.real_hudi import RealHudi

@@ -21,11 +21,11 @@ from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.indexed_table import load_index_definitions
-from hudi_core.request.parse import VERBS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.registry import VERBS
 from tests.interop.fully_indexed_table import OURS
 from tests.interop.judged import JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi

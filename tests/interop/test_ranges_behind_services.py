@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
 from tests.interop.changes import write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.support.table_invariants import assert_metadata_true

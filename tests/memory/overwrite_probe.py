@@ -11,8 +11,8 @@ from pathlib import Path
 import polars
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.peak_memory import measured
 

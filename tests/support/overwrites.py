@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.overwrite import shard_files
 from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_compactions import OPTIONS

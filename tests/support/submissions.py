@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from airflow_hudi.submission.job_files import JobFiles
-from hudi_core.request.batch import BatchRequest
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.batch import BatchRequest
+from hudi_core.verbs.run import RunRequest
 
 RUN_ID = "scheduled__2026-11-26T00:00:00+00:00"
 REQUEST = RunRequest(

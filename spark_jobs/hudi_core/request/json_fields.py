@@ -95,7 +95,8 @@ _FORMS: Final[Mapping[Any, tuple[str, Callable[[Any], bool], bool]]] = {
     bool: ("true or false", lambda given: isinstance(given, bool), False),
     int: ("a whole number", _is_number, False),
     int | None: ("a whole number", _is_number, True),
+    float: ("a number", lambda given: isinstance(given, int | float) and not isinstance(given, bool), False),
     Mapping[str, str]: ("an object of texts", _is_text_map, False),
     tuple[str, ...]: ("a list of texts", _are_texts, False),
 }
-"""The types that fields of requests have: their name, a check, and whether null is as good as absent."""
+"""The types that fields of requests and results have: their name, a check, and whether null is as good as absent."""

@@ -10,14 +10,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from hudi_core.request.conditions import Conditions
-from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES
 from hudi_core.request.zones import region
 
+MAX_MINUTES: Final = 10**6
+"""The longest time of a run."""
 PLAN_MAX_BYTES: Final = "airflow_hudi.plan.max.bytes"
 """The option by which a plan is cut."""
 DEFAULT_SERVICES: Final = ("rollback", "compaction", "clean", "archive")
@@ -165,23 +166,6 @@ class Policy:
         """
         size = {} if self.size is None else {PLAN_MAX_BYTES: str(self.size)}
         return {**size, **self.options, **service.options, **given}
-
-    def requests(self, table: str, **shared: Any) -> list[RunRequest]:
-        """What is to be run on a table: all that is pending, and what is due; `shared` are fields of each request."""
-        options = shared.pop("options", {})
-        return [
-            RunRequest(
-                table,
-                service=item.service,
-                schedule=True,
-                all_pending=True,
-                max_minutes=self.minutes,
-                when=item.when,
-                options=self.options_of(item, options),
-                **shared,
-            )
-            for item in self.services
-        ]
 
 
 def services_named(names: Iterable[str]) -> Policy:

@@ -1,16 +1,33 @@
-"""What a run reports, as JSON: the one language of `main.py`, operators and hudictl."""
+"""What a run reports: typed here, one line of JSON between a job and who waits for it.
+
+The one language of hudictl, the process beside a task, a Spark job and the operators. Standard library only.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeGuard
 
-from hudi_core.request.requests import REQUEST_VERSION
+from hudi_core import errors
+from hudi_core.errors import EXIT_FAILED, ConfigError, ExecutionError, HudiError
+from hudi_core.request.json_fields import read_fields
 
+REQUEST_VERSION: Final = 1
+"""The version of the JSON of requests and results."""
+RESULT: Final = "HUDI_RESULT"
+PROGRESS: Final = "HUDI_PROGRESS"
+"""The first words of a job's lines about itself."""
 REMOVED: Final = "removed"
 """The state of an instant whose plan a crash left empty: its files were taken off the timeline, as Hudi does."""
+SUBMIT: Final = "submit"
+"""The member of a result that says why what is left of the work is for Spark, and was not done."""
+
+_WHAT: Final = "the job's result"
+_LONGEST_PART = 4096
+_MOST_INSTANTS = 500
+_MOST_FINDINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +68,18 @@ class InstantResult:
             del value["error"], value["exit_code"]
         return value
 
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> InstantResult:
+        """The inverse. Raises ConfigError for members of other types."""
+        return InstantResult(**read_fields(InstantResult, value, what=_WHAT))
+
 
 @dataclass(frozen=True, slots=True)
-class RunResult:
-    """The result of a run: one entry per instant, in the order they were run; empty when there was nothing to do, but
-    for a named instant that was completed before.
+class Result:
+    """What a request came to.
+
+    Of a run one entry for each instant, in the order they were run; empty when there was nothing to do, but for a named
+    instant that was completed before. Of another verb its `document`. Or the error by which it failed.
     """
 
     instants: tuple[InstantResult, ...] = ()
@@ -67,8 +91,25 @@ class RunResult:
     """Which engine did the work: `local` or `spark`; None where there was none to do."""
     left: str | None = None
     """Why what is pending now was left to Spark; None where nothing was."""
+    error: Mapping[str, Any] | None = None
+    """`{"type", "message", "path", "remedy"}`."""
+    error_code: int = EXIT_FAILED
+    """The exit code of `error`."""
+    left_out: int = 0
+    """How many instants a line of a log had no room for."""
 
-    def then(self, later: RunResult) -> RunResult:
+    @staticmethod
+    def of_error(error: HudiError, exit_code: int | None = None) -> Result:
+        """That of an error; with an exit code of its own where one is given."""
+        return Result(error=error_to_json(error), error_code=error.exit_code if exit_code is None else exit_code)
+
+    @staticmethod
+    def broken(kind: str, message: str, exit_code: int, *, remedy: str | None = None) -> Result:
+        """That of what is no HudiError."""
+        error = {"type": kind, "message": message, "path": None, "remedy": remedy}
+        return Result(error=error, error_code=exit_code)
+
+    def then(self, later: Result) -> Result:
         """`later`, which is that of what this one left to Spark, with the instants that were run before."""
         if not self.instants:
             return later
@@ -81,25 +122,172 @@ class RunResult:
         return tuple(result for result in self.instants if result.error is not None)
 
     @property
+    def bytes_written(self) -> int:
+        """By all instants."""
+        return sum(result.bytes_written for result in self.instants)
+
+    @property
     def exit_code(self) -> int:
-        """0 when all went well; the failures' own code when they agree (2 bad input, 3 retry), else 1."""
-        codes = {result.exit_code or 1 for result in self.failed}
+        """0 when all went well; that of the error, or the failed instants' own code when they agree (2 bad input, 3
+        retry), else 1.
+        """
+        if self.error is not None:
+            return self.error_code
+        codes = {result.exit_code or EXIT_FAILED for result in self.failed}
         if not codes:
             return 0
-        return codes.pop() if len(codes) == 1 and len(self.failed) == len(self.instants) else 1
+        return codes.pop() if len(codes) == 1 and len(self.failed) == len(self.instants) else EXIT_FAILED
 
     def to_dict(self) -> dict[str, Any]:
         """The document that hudictl prints with `--json`; of a run with `reason` only when there was nothing to do."""
         if self.document is not None:
             return dict(self.document)
-        value: dict[str, Any] = {"instants": [result.to_dict() for result in self.instants], **self._engine}
-        return value if self.reason is None else {**value, "reason": self.reason}
+        shown = {"engine": self.engine, "reason": self.reason, "error": self.error}
+        instants = {"instants": [result.to_dict() for result in self.instants]}
+        return {
+            **(instants if self.instants or self.error is None else {}),
+            **{name: value for name, value in shown.items() if value is not None},
+        }
 
-    def to_json(self) -> str:
-        """One line of JSON, with the version of this format."""
-        value = self.to_dict() if self.document is None else {"document": self.to_dict(), **self._engine}
-        return json.dumps({"version": REQUEST_VERSION, **value}, sort_keys=True)
+    def to_json(self) -> dict[str, Any]:
+        """The members of a result line, in the length that one line of a log can hold (_shortened)."""
+        value = {"document": dict(self.document)} if self.document is not None else self.to_dict()
+        value |= {} if self.engine is None else {"engine": self.engine}
+        value |= {"left_out": self.left_out} if self.left_out else {}
+        return _shortened(value) | ({} if self.left is None else {SUBMIT: self.left})
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], exit_code: int) -> Result:
+        """The inverse; `exit_code` is that of the process, which its line does not have. Raises ConfigError for members
+        of other types.
+        """
+        _check_members(value, {"instants": list, "document": dict, "error": dict, "left_out": int})
+        _check_members(value, {"reason": str, "engine": str, SUBMIT: str})
+        for item in value.get("instants") or ():
+            _check_members({"instant": item}, {"instant": dict})
+        return Result(
+            tuple(map(InstantResult.from_dict, value.get("instants") or ())),
+            value.get("reason"),
+            value.get("document"),
+            value.get("engine"),
+            value.get(SUBMIT),
+            value.get("error"),
+            exit_code if value.get("error") is not None else EXIT_FAILED,
+            value.get("left_out") or 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """The result of one request of a batch: of which table, verb and service."""
+
+    table: str
+    verb: str
+    service: str | None
+    result: Result
+
+    def to_dict(self) -> dict[str, Any]:
+        """An item of what hudictl prints of several tables; with the exit code, which a process of its own would
+        have.
+        """
+        return {**self._name, **self.result.to_dict()}
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of a result line."""
+        return {**self._name, **self.result.to_json()}
 
     @property
-    def _engine(self) -> dict[str, str]:
-        return {} if self.engine is None else {"engine": self.engine}
+    def _name(self) -> dict[str, Any]:
+        code = self.result.exit_code
+        return {"table": self.table, "verb": self.verb, "service": self.service, "exit_code": code}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The results of a batch in the order of its requests; with the error of what stopped it."""
+
+    items: tuple[BatchItem, ...]
+    stopped: Result | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """That of what stopped it, or that on which the failures agree, 0 without any, else 1."""
+        if self.stopped is not None:
+            return self.stopped.exit_code
+        codes = {item.result.exit_code for item in self.items} - {0}
+        return (codes.pop() if len(codes) == 1 else EXIT_FAILED) if codes else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"results": [{"table", "verb", "service", "exit_code", …}]}`, with `error` where it was stopped."""
+        stopped = {} if self.stopped is None else self.stopped.to_json()
+        return {**stopped, "results": [item.to_json() for item in self.items]}
+
+
+JobResult: TypeAlias = Result | BatchResult
+"""What a job came to."""
+
+
+def job_result_from_json(value: Mapping[str, Any], exit_code: int) -> JobResult:
+    """The result in a line of a job whose process ended with `exit_code`. Raises ConfigError for another form."""
+    if "results" not in value:
+        return Result.from_json(value, exit_code)
+    _check_members(value, {"results": list})
+    items = []
+    for item in value["results"]:
+        _check_members({"result": item}, {"result": dict})
+        _check_members(item, {"table": str, "verb": str, "service": str, "exit_code": int})
+        result = Result.from_json(item, item.get("exit_code") or 0)
+        items.append(BatchItem(item.get("table") or "", item.get("verb") or "", item.get("service"), result))
+    return BatchResult(
+        tuple(items), Result.from_json({"error": value["error"]}, exit_code) if "error" in value else None
+    )
+
+
+def result_line(result: JobResult) -> dict[str, Any]:
+    """The object of a result line."""
+    return {"version": REQUEST_VERSION, **result.to_json()}
+
+
+def error_to_json(error: HudiError) -> dict[str, Any]:
+    """`{"type", "message", "path", "remedy"}`: an error as hudictl and the job report it."""
+    return {"type": type(error).__name__, "message": error.message, "path": error.path, "remedy": error.remedy}
+
+
+def error_from_json(value: Mapping[str, Any]) -> HudiError:
+    """The error that `error_to_json` described; an unknown type becomes ExecutionError."""
+    kind = getattr(errors, str(value.get("type")), None)
+    if not (isinstance(kind, type) and issubclass(kind, HudiError)):
+        kind = ExecutionError
+    return kind(str(value.get("message")), path=value.get("path"), remedy=value.get("remedy"))
+
+
+def _check_members(value: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
+    """Raises ConfigError for a member that is there and of another type."""
+    for name, kind in kinds.items():
+        if value.get(name) is not None and not isinstance(value[name], kind):
+            raise ConfigError(f"{_WHAT}: {name} is no {kind.__name__}", remedy="use the same release on both sides")
+
+
+def _shortened(value: dict[str, Any]) -> dict[str, Any]:
+    """Long parts of a plan are replaced by their count, since the timeline holds them (`hudictl show`); of very many
+    instants the failed ones and the last stay, and `left_out` counts the others; of very many findings the worst, of
+    very many differences the first.
+    """
+    value = json.loads(json.dumps(value))
+    document = value.get("document") or {}
+    for name in ("findings", "differences"):
+        listed = document.get(name)
+        if isinstance(listed, list) and len(listed) > _MOST_FINDINGS:
+            document.update({name: listed[:_MOST_FINDINGS], "left_out": len(listed) - _MOST_FINDINGS})
+    plan = document.get("plan")
+    if isinstance(plan, dict):
+        document["plan"] = {key: len(part) if _is_long(part) else part for key, part in plan.items()}
+    instants = value.get("instants", [])
+    if len(instants) > _MOST_INSTANTS:
+        kept = [item for item in instants[:-1] if "error" in item][:_MOST_INSTANTS] + instants[-1:]
+        value.update({"instants": kept, "left_out": value.get("left_out", 0) + len(instants) - len(kept)})
+    return value
+
+
+def _is_long(part: object) -> TypeGuard[Sized]:
+    return isinstance(part, dict | list) and len(json.dumps(part)) > _LONGEST_PART

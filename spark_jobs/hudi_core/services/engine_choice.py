@@ -26,12 +26,14 @@ _MIB: Final = 1 << 20
 class Extent:
     """How much a plan is: its units, the bytes of the files that they read, and those of the largest unit.
 
-    Where there are too many units for the local engine, their bytes need not be known.
+    Where there are too many units for the local engine, their bytes need not be known. `for_spark`: why it is for
+    Spark, however little it is.
     """
 
     units: int = 1
     size: int = 0
     largest: int = 0
+    for_spark: str | None = None
 
     @staticmethod
     def of(sizes: Iterable[int], config: EngineConfig) -> Extent:
@@ -64,6 +66,8 @@ class Choice:
 
 def choose(extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_once: int = 1) -> Choice:
     """The engine for a plan. `at_once`: among how many plans the processors and the memory are shared."""
+    if extent.for_spark is not None:
+        return Choice(False, extent.for_spark)
     needed = task_memory(extent, writing)
     memory = config.memory_bytes // at_once
     width = max(1, min(config.width // at_once, extent.units, memory // needed))

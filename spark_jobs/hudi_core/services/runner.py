@@ -8,15 +8,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from hudi_core.config.options import planned_before
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, ConflictError, HudiError
-from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, Result
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
@@ -34,14 +34,30 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Called with the instant, its units done and all its units."""
-Choose = Callable[[RunRequest], Choice]
-"""Chooses the engine of the instant that a request names."""
+Choose = Callable[[str], Choice]
+"""Chooses the engine of a planned instant."""
 
 _TIME_IS_OVER: Final = "the time of the run is over"
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RunScope:
+    """Which instants of a service a run takes, and where it ends: the fields of verbs.run.RunRequest of these names."""
+
+    service: str
+    instant: str | None = None
+    all_pending: bool = False
+    schedule: bool = False
+    max_minutes: int | None = None
+    starts_until: int | None = None
+    max_bytes: int | None = None
+    began_ms: int | None = None
+    when: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWork:
     """The instants that a run takes, oldest first; where there are none, `reason` says why and what would change it. In
     a dry run `plan` is that of the instant which the run would plan.
     """
@@ -62,12 +78,12 @@ class Deadline:
     plans: int
 
     @staticmethod
-    def of(request: RunRequest) -> Deadline | None:
+    def of(scope: RunScope) -> Deadline | None:
         """That of a run that starts now; None where its time is not limited."""
-        seconds = [] if request.max_minutes is None else [60.0 * request.max_minutes]
-        if request.starts_until is not None:
-            seconds.append(request.starts_until - time.time())
-        plans = PLANS_IN_TIME if request.all_pending else 1
+        seconds = [] if scope.max_minutes is None else [60.0 * scope.max_minutes]
+        if scope.starts_until is not None:
+            seconds.append(scope.starts_until - time.time())
+        plans = PLANS_IN_TIME if scope.all_pending else 1
         return Deadline(time.monotonic() + min(seconds), min(seconds), plans) if seconds else None
 
     @property
@@ -89,9 +105,9 @@ class Limits:
     max_bytes: int | None
 
     @staticmethod
-    def of(request: RunRequest) -> Limits:
+    def of(scope: RunScope) -> Limits:
         """Those of a run that starts now."""
-        return Limits(Deadline.of(request), request.max_bytes)
+        return Limits(Deadline.of(scope), scope.max_bytes)
 
     def are_reached(self, results: Sequence[InstantResult]) -> bool:
         """Whether a run with these results starts nothing more. Where it has none and its job is stopped, it raises
@@ -112,28 +128,28 @@ class Limits:
 
 
 def find_work(
-    context: TableContext, service: InstantService, owner: Owner, request: RunRequest, *, dry_run: bool = False
-) -> Work:
+    context: TableContext, service: InstantService, owner: Owner, scope: RunScope, *, dry_run: bool = False
+) -> FoundWork:
     """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
     now (request.services.next_step), with conditions where one of them holds. The plan is cut to the limits of the run:
     what is left out is due at once. With `dry_run` nothing is written. Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
-    match next_step(is_pending=bool(pending), schedule=request.schedule):
+    match next_step(is_pending=bool(pending), schedule=scope.schedule):
         case Step.RUN:
-            return Work(pending)
+            return FoundWork(pending)
         case Step.NOTHING:
-            return Work((), nothing_pending(service.name, context.config.name))
+            return FoundWork((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
-            limits = Limits.of(request)
+            limits = Limits.of(scope)
             if limits.are_reached(()):
-                return Work((), _TIME_IS_OVER)
-            planned = plan_due(limits.cut(context), service, owner, request.when, dry_run=dry_run)
+                return FoundWork((), _TIME_IS_OVER)
+            planned = plan_due(limits.cut(context), service, owner, scope.when, dry_run=dry_run)
             if planned.instant is not None:
-                return Work([planned.instant])
+                return FoundWork([planned.instant])
             if planned.plan is not None:
-                return Work((), plan=planned.plan)
-            return Work(service.pending(context, context.active.load()), planned.reason)
+                return FoundWork((), plan=planned.plan)
+            return FoundWork(service.pending(context, context.active.load()), planned.reason)
 
 
 def completed_before(service: InstantService, instant: str) -> str:
@@ -145,7 +161,7 @@ def plan_due(
     context: TableContext, service: InstantService, owner: Owner, when: Mapping[str, str], *, dry_run: bool
 ) -> Scheduled:
     """Plans an instant where one of the conditions `when` holds, or there are none. Raises as the service does."""
-    with no_look(context.storage):
+    with nullcontext() if dry_run else no_look(context.storage):
         found = answer(context, service.name, when)
         if found is not None and not found.due:
             return Scheduled(None, None, found.why)
@@ -172,7 +188,7 @@ class ServiceRunner:
         self._progress = progress
         self._choose = choose
 
-    def run(self, request: RunRequest) -> RunResult:
+    def run(self, scope: RunScope) -> Result:
         """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an
         empty result says why, as that of a named instant does which was completed before.
 
@@ -182,52 +198,51 @@ class ServiceRunner:
         further instants from being started. Plans are cut so that they are done in the time, with `all_pending`
         several of them, and to the bytes that are left (planning.cut_to).
         """
-        service = service_of(request.service)
+        service = service_of(scope.service)
         if isinstance(service, ImmediateService):
             with no_look(self._context.storage):
-                return self._run_now(service, request)
+                return self._run_now(service, scope)
         with one_look(self._context.storage, goes_on=True):
-            return self._run(service, request)
+            return self._run(service, scope)
 
-    def _run(self, service: InstantService, request: RunRequest) -> RunResult:
-        if request.instant is not None:
-            is_done = self._state(request.instant) == State.COMPLETED.value
-            why = completed_before(service, request.instant) if is_done else None
-            return RunResult((self._run_one(service, request.instant),), why)
-        limits = Limits.of(request)
-        if request.schedule and request.all_pending:
-            return self._run_and_plan(service, limits, request)
-        work = find_work(self._context, service, self._owner, request)
+    def _run(self, service: InstantService, scope: RunScope) -> Result:
+        if scope.instant is not None:
+            is_done = self._state(scope.instant) == State.COMPLETED.value
+            why = completed_before(service, scope.instant) if is_done else None
+            return Result((self._run_one(service, scope.instant),), why)
+        limits = Limits.of(scope)
+        if scope.schedule and scope.all_pending:
+            return self._run_and_plan(service, limits, scope)
+        work = find_work(self._context, service, self._owner, scope)
         if not work.instants:
-            return RunResult((), work.reason)
-        if not request.all_pending:
-            return RunResult((self._by_plan(request, self._run_one(service, work.instants[0])),))
-        return _result([self._by_plan(request, item) for item in self._run_all(service, work.instants, limits)])
+            return Result((), work.reason)
+        if not scope.all_pending:
+            return Result((self._by_plan(scope, self._run_one(service, work.instants[0])),))
+        return _result([self._by_plan(scope, item) for item in self._run_all(service, work.instants, limits)])
 
-    def _run_and_plan(self, service: InstantService, limits: Limits, request: RunRequest) -> RunResult:
+    def _run_and_plan(self, service: InstantService, limits: Limits, scope: RunScope) -> Result:
         pending = service.pending(self._context, self._context.active.load())
-        results = [self._by_plan(request, item) for item in self._run_all(service, pending, limits)]
+        results = [self._by_plan(scope, item) for item in self._run_all(service, pending, limits)]
         while not any(result.exit_code for result in results) and not limits.are_reached(results):
             look_again(self._context.storage)
             cut = limits.cut(self._context, results)
-            planned = plan_due(cut, service, self._owner, request.when, dry_run=False)
+            planned = plan_due(cut, service, self._owner, scope.when, dry_run=False)
             if planned.instant is None:
-                return RunResult(tuple(results), None if results else planned.reason)
+                return Result(tuple(results), None if results else planned.reason)
             # It is run whatever the time is by now: a plan that stays holds its file groups until the next run.
             if self._choose is None:
                 results.append(self._run_or_report(service, planned.instant))
                 continue
-            named = replace(request, instant=planned.instant, schedule=False, all_pending=False)
-            choice = self._choose(named)
+            choice = self._choose(planned.instant)
             if not choice.local:
-                return RunResult(tuple(results), left=choice.why)
+                return Result(tuple(results), left=choice.why)
             with choice.engine() as engine:
                 runner = ServiceRunner(self._context, engine, self._owner, self._progress)
                 results.append(runner._run_or_report(service, planned.instant))
         return _result(results)
 
-    def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:
-        if request.instant is not None:
+    def _run_now(self, service: ImmediateService, scope: RunScope) -> Result:
+        if scope.instant is not None:
             raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
         return service.run_now(self._context, self._owner, self._progress_of(service.name))
 
@@ -244,13 +259,13 @@ class ServiceRunner:
     def _run_one(self, service: InstantService, instant: str) -> InstantResult:
         return service.run(self._context, instant, self._engine, self._owner, self._progress_of(instant))
 
-    def _by_plan(self, request: RunRequest, result: InstantResult) -> InstantResult:
+    def _by_plan(self, scope: RunScope, result: InstantResult) -> InstantResult:
         """The result of a pending instant, with the options that were not used where others planned it."""
-        if not request.schedule or request.began_ms is None or result.already_completed or result.error is not None:
+        if not scope.schedule or scope.began_ms is None or result.already_completed or result.error is not None:
             return result
-        if result.instant >= of_epoch_millis(request.began_ms, self._context.zone):
+        if result.instant >= of_epoch_millis(scope.began_ms, self._context.zone):
             return result
-        said = planned_before(request.service, result.instant, request.options)
+        said = planned_before(scope.service, result.instant, scope.options)
         if said is not None:
             log.warning("%s", said)
         return replace(result, reason=said)
@@ -278,9 +293,9 @@ class ServiceRunner:
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
 
 
-def _result(results: Sequence[InstantResult]) -> RunResult:
+def _result(results: Sequence[InstantResult]) -> Result:
     """That of a run which had work, or planned none as its time was over."""
-    return RunResult(tuple(results), None if results else _TIME_IS_OVER)
+    return Result(tuple(results), None if results else _TIME_IS_OVER)
 
 
 def _written(results: Sequence[InstantResult]) -> int:

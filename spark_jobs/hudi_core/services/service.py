@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Engine, Json
-from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, Result
 from hudi_core.request.services import check_service
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
@@ -99,7 +99,7 @@ class ImmediateService(Protocol):
         """What `run_now` would do; nothing is written."""
         ...
 
-    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
         """Does it; where there was nothing to do, no instant and the reason."""
         ...
 

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, TypeVar, cast
 
+from hudi_core.errors import StorageNotFoundError
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.recorded_changes import RecordingStorage
 
@@ -151,6 +152,16 @@ class OneLookStorage(RecordingStorage):
         if look is None:
             return super().list_folders(folder)
         return list(look.once(_FOLDERS, folder, lambda: super(OneLookStorage, self).list_folders(folder)))
+
+    def read(self, path: str) -> bytes:
+        try:
+            return super().read(path)
+        except StorageNotFoundError:
+            folder, _, name = path.rpartition("/")
+            look = self._look()
+            if look is not None and name in look.seen.get((_NAMES, folder), ()):
+                look.forget()  # it was archived or undone since it was listed
+            raise
 
     def write(self, path: str, data: bytes) -> None:
         with self._changing(path):

@@ -16,10 +16,12 @@ import pytest
 
 from hudi_cli.job import LocalJob, Mode
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import BatchRequest, JobRequest
-from hudi_core.request.outcome import Outcome
-from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest, RunRequest, ScheduleRequest
+from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
+from hudi_core.verbs.batch import BatchRequest, JobRequest
+from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
@@ -33,7 +35,7 @@ def call(request: JobRequest, mode: str = "auto", **more: Any) -> bytes:
     return json.dumps({"request": json.loads(request.to_json()), "mode": mode, **more}).encode() + b"\n"
 
 
-def outcome(request: JobRequest, mode: Mode) -> Outcome:
+def outcome(request: JobRequest, mode: Mode) -> Result:
     job = LocalJob(request, mode, {})
     assert isinstance(request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest)
     return job.run(request)
@@ -114,21 +116,21 @@ def test_a_batch_that_waits_for_locks_ends_with_its_task(golden: Golden) -> None
 
 def test_a_look_only_looks(golden: Golden) -> None:
     table = golden("8", "mor_compaction_requested").table
-    assert outcome(RunRequest(str(table), "compaction"), Mode.LOOK).document == {"submit": "there is work"}
+    assert outcome(RunRequest(str(table), "compaction"), Mode.LOOK).left == "there is work"
     nothing = outcome(RunRequest(str(golden("8", "mor_basic").table), "clean", schedule=True), Mode.LOOK)
-    assert (nothing.exit_code, nothing.document["instants"]) == (0, [])
-    assert "hoodie.clean.commits.retained" in nothing.document["reason"]
+    assert (nothing.exit_code, nothing.to_json()["instants"]) == (0, [])
+    assert "hoodie.clean.commits.retained" in nothing.to_json()["reason"]
 
 
 def test_a_large_plan_is_planned_and_left_to_spark(golden: Golden) -> None:
     table = golden("8", "mor_compacted").table
     options = {**ONE, "airflow_hudi.engine.local.max.units": "0"}
     request = RunRequest(str(table), "clean", schedule=True, options=options)
-    assert "airflow_hudi.engine.local.max.units" in outcome(request, Mode.AUTO).document["submit"]
+    assert "airflow_hudi.engine.local.max.units" in outcome(request, Mode.AUTO).to_json()["submit"]
     assert len(list(table.rglob("*.clean.requested"))) == 1
     done = outcome(request, Mode.LOCAL)
-    assert (done.document["engine"], done.document["instants"][0]["state"]) == ("local", "completed")
-    assert outcome(request, Mode.AUTO).document["reason"]
+    assert (done.to_json()["engine"], done.to_json()["instants"][0]["state"]) == ("local", "completed")
+    assert outcome(request, Mode.AUTO).to_json()["reason"]
 
 
 LARGER = {"hoodie.compact.inline.max.delta.commits": "1", "airflow_hudi.engine.local.max.bytes": "460000"}
@@ -143,13 +145,13 @@ def test_each_plan_of_a_run_is_for_the_engine_that_suits_it(golden: Golden, vers
     outcome(first, Mode.LOCAL)
     request = RunRequest(str(table), "compaction", schedule=True, all_pending=True, options=LARGER)
     found = outcome(request, Mode.AUTO)
-    assert (found.exit_code, found.document["engine"]) == (0, "local")
-    assert [(item["state"], item["files_written"]) for item in found.document["instants"]] == [("completed", 1)]
-    assert "airflow_hudi.engine.local.max.bytes" in found.document["submit"]
+    assert (found.exit_code, found.to_json()["engine"]) == (0, "local")
+    assert [(item["state"], item["files_written"]) for item in found.to_json()["instants"]] == [("completed", 1)]
+    assert "airflow_hudi.engine.local.max.bytes" in found.to_json()["submit"]
     assert len(HudiTable.open(str(table)).timeline().pending_compactions()) == 1
-    again = outcome(request, Mode.AUTO).document
+    again = outcome(request, Mode.AUTO).to_json()
     assert (again["instants"], "max.bytes" in again["submit"]) == ([], True)
-    rest = outcome(request, Mode.LOCAL).document
+    rest = outcome(request, Mode.LOCAL).to_json()
     assert [item["files_written"] for item in rest["instants"]] == [2]
     assert "submit" not in rest
 
@@ -157,10 +159,10 @@ def test_each_plan_of_a_run_is_for_the_engine_that_suits_it(golden: Golden, vers
 def test_what_only_spark_knows_is_left_to_it(golden: Golden, tmp_path: Path) -> None:
     table = str(golden("8", "mor_basic").table)
     for mode in (Mode.LOOK, Mode.AUTO):
-        assert "submit" in outcome(ProbeStoreRequest(table), mode).document
+        assert "submit" in outcome(ProbeStoreRequest(table), mode).to_json()
         elsewhere = RunRequest(table, "compaction", storage_options_file=str(tmp_path / "on-the-driver.json"))
-        assert "cannot be opened here" in outcome(elsewhere, mode).document["submit"]
-        assert "cannot be opened here" in outcome(RunRequest("nothing://a/b", "compaction"), mode).document["submit"]
+        assert "cannot be opened here" in outcome(elsewhere, mode).to_json()["submit"]
+        assert "cannot be opened here" in outcome(RunRequest("nothing://a/b", "compaction"), mode).to_json()["submit"]
     assert outcome(elsewhere, Mode.LOCAL).exit_code == 2
 
 
@@ -169,8 +171,8 @@ def test_a_table_that_is_gone_from_a_store_costs_no_spark(mode: Mode, tmp_path: 
     """All machines see the same store; a local path may be one of the cluster's."""
     gone = outcome(RunRequest("memory://bucket/gone", "compaction"), mode)
     assert gone.exit_code == 2
-    assert "is not a Hudi table" in gone.document["error"]["message"]
-    assert ("submit" in outcome(RunRequest(str(tmp_path), "compaction"), mode).document) == (mode is not Mode.LOCAL)
+    assert "is not a Hudi table" in gone.to_json()["error"]["message"]
+    assert ("submit" in outcome(RunRequest(str(tmp_path), "compaction"), mode).to_json()) == (mode is not Mode.LOCAL)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -179,15 +181,15 @@ def test_bad_input_is_an_error_wherever_it_is_read(golden: Golden, mode: Mode) -
     wrong = RunRequest(table, "clean", schedule=True, options={"airflow_hudi.nonsense": "1"})
     assert outcome(wrong, mode).exit_code == 2
     unknown = RunRequest(table, "indexing", schedule=True, options={"hoodie.index.name": "unknown"})
-    assert (outcome(unknown, mode).exit_code, outcome(unknown, mode).document["error"]["type"]) == (2, "ConfigError")
+    assert (outcome(unknown, mode).exit_code, outcome(unknown, mode).to_json()["error"]["type"]) == (2, "ConfigError")
 
 
 def test_verbs_without_units_are_done_or_looked_at(golden: Golden) -> None:
     table = str(golden("9", "mor_basic").table)
     doctor = outcome(DoctorRequest(table, timeline_only=True), Mode.AUTO)
-    assert (doctor.exit_code, doctor.document["engine"]) == (0, "local")
-    assert "submit" in outcome(DoctorRequest(table), Mode.LOOK).document
-    assert outcome(ScheduleRequest(table, "clean"), Mode.AUTO).document["document"]["reason"]
+    assert (doctor.exit_code, doctor.to_json()["engine"]) == (0, "local")
+    assert "submit" in outcome(DoctorRequest(table), Mode.LOOK).to_json()
+    assert outcome(ScheduleRequest(table, "clean"), Mode.AUTO).to_json()["document"]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -219,6 +221,6 @@ def test_credentials_open_the_table(golden: Golden) -> None:
     assert (
         LocalJob(request, Mode.AUTO, {"key": "a", "secret": "hidden", "nonsense": "b"})
         .run(request)
-        .document["submit"]
+        .to_json()["submit"]
         .startswith("the table cannot be opened here")
     )

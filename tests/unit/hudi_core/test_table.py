@@ -13,9 +13,9 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, UnsupportedVersionError
 from hudi_core.query.request import MetadataMode, Query
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 

@@ -14,21 +14,15 @@ from typing import Any
 import pytest
 
 from airflow_hudi.jobs.zip import entry_file
-from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.request.batch import BatchRequest
-from hudi_core.request.outcome import Outcome
-from hudi_core.request.requests import (
-    PROBE_RESULTS,
-    RESULTS,
-    DoctorRequest,
-    MetadataUpdateRequest,
-    ProbeStoreRequest,
-    Request,
-    RunRequest,
-)
-from hudi_core.request.results import RunResult
-from hudi_core.services.batch import run_job
+from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
+from hudi_core.request.results import BatchResult, Result
 from hudi_core.table import HudiTable
+from hudi_core.verbs.batch import BatchRequest
+from hudi_core.verbs.examine import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
+from hudi_core.verbs.jobs import run_job
+from hudi_core.verbs.metadata import MetadataUpdateRequest
+from hudi_core.verbs.request import RESULTS, Request
+from hudi_core.verbs.run import RunRequest
 from hudi_spark import engine
 from hudi_spark import job as job_module
 from hudi_spark.job import deliver, main, read_request, run_requests
@@ -53,10 +47,10 @@ def result_of(text: str) -> dict[str, Any]:
 def test_an_interrupted_batch_reports_what_was_done(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         if request.table == "b":
             signal.raise_signal(signal.SIGTERM)
-        return Outcome.of(RunResult((), "nothing"))
+        return Result((), "nothing")
 
     monkeypatch.setattr(job_module, "run_requests", lambda job, _: run_job(job, run))
     batch = BatchRequest(tuple(RunRequest(name, "compaction") for name in "abc"), at_once=1)
@@ -139,16 +133,16 @@ def test_a_result_is_left_as_a_file_where_the_request_says(
     table = golden("8", "mor_basic").table
     results = table / RESULTS
     request = RunRequest(str(table), "compaction", result_name="abc")
-    deliver(request, Outcome({"instants": []}, 0))
+    deliver(request, Result(), 0)
     assert json.loads((results / "abc.json").read_text()) == {"version": 1, "instants": [], "exit_code": 0}
     old, fresh = results / "old.json", results / "fresh.json"
     for path in (old, fresh):
         path.write_text("{}")
     os.utime(old, (0, 0))
-    deliver(RunRequest(str(table), "compaction", result_name="next"), Outcome({"error": {}}, 3))
+    deliver(RunRequest(str(table), "compaction", result_name="next"), Result.of_error(ConflictError("busy")), 3)
     assert sorted(path.name for path in results.iterdir()) == ["abc.json", "fresh.json", "next.json"]
     assert json.loads((results / "next.json").read_text())["exit_code"] == 3
-    deliver(RunRequest(str(tmp_path / "nothing"), "compaction", result_name="abc"), Outcome({}, 2))
+    deliver(RunRequest(str(tmp_path / "nothing"), "compaction", result_name="abc"), Result(), 2)
     assert not (tmp_path / "nothing").exists()
 
 
@@ -157,14 +151,14 @@ def test_the_result_of_a_batch_is_left_at_the_first_table_that_is_one(
 ) -> None:
     gone, table, last = tmp_path / "gone", golden("8", "mor_basic").table, golden("9", "mor_basic").table
     runs = tuple(RunRequest(str(path), "compaction") for path in (gone, table, last))
-    deliver(BatchRequest(runs, result_name="abc"), Outcome({"results": []}, 2))
+    deliver(BatchRequest(runs, result_name="abc"), BatchResult(()), 2)
     assert json.loads((table / RESULTS / "abc.json").read_text())["exit_code"] == 2
     assert not gone.exists()
     assert not (last / RESULTS).exists()
     (table / RESULTS / "abc.json").unlink()
     (table / RESULTS).rmdir()
     (table / RESULTS).touch()  # nothing can be put there
-    deliver(BatchRequest(runs, result_name="abc"), Outcome({"results": []}, 2))
+    deliver(BatchRequest(runs, result_name="abc"), BatchResult(()), 2)
     assert (last / RESULTS / "abc.json").exists()
 
 
@@ -211,7 +205,7 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
     monkeypatch.setattr(engine, "probe_executors", probed)
     session: Any = Session()
     result = run_requests(DoctorRequest(str(golden("9", "mor_compacted").table)), lambda: session)
-    document = result.document["document"]
+    document = result.to_json()["document"]
     assert [(item["rule"], item["severity"]) for item in document["findings"]] == expected
     assert result.exit_code == 0
     assert session.stopped
@@ -225,15 +219,15 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
 def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
     session: Any = Session()
     request = ProbeStoreRequest(str(tmp_path / "bucket"), writers=3, rounds=2, result_name="abc")
-    document = run_requests(request, lambda: session).document["document"]
+    document = run_requests(request, lambda: session).to_json()["document"]
     assert (document["can_carry_timeline"], document["writers"], document["creates"]["rounds"]) == (True, 3, 2)
     assert session.stopped
     assert list((tmp_path / "bucket").rglob("*")) == []
-    deliver(request, Outcome({"document": document}, 0))
+    deliver(request, Result(document=document), 0)
     (left,) = (path for path in (tmp_path / "bucket").rglob("*") if path.is_file())
     assert left == tmp_path / "bucket" / PROBE_RESULTS / "abc.json"
     refused = run_requests(ProbeStoreRequest(str(tmp_path), writers=1), lambda: session)
-    assert (refused.exit_code, "out of bounds" in refused.document["error"]["message"]) == (2, True)
+    assert (refused.exit_code, "out of bounds" in refused.to_json()["error"]["message"]) == (2, True)
 
 
 class ZonedSession(Session):
@@ -248,9 +242,7 @@ def test_the_sessions_zone_is_an_option_of_the_run(
 ) -> None:
     seen: list[Request] = []
     monkeypatch.setattr(engine, "probe_executors", lambda _: ProbeReport((FULL,)))
-    monkeypatch.setattr(
-        HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or RunResult()
-    )
+    monkeypatch.setattr(HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or Result())
     session: Any = ZonedSession()
     table = str(golden("9", "mor_compacted").table)
     for request in (RunRequest(table, "compaction", options=options), MetadataUpdateRequest(table, options=options)):

@@ -22,7 +22,7 @@ from hudi_core.history.archiving import archive_writer, rounds
 from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, Result
 from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
 from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start_after
@@ -67,7 +67,7 @@ class ArchiveService:
             None, {"instants": instants, "by_action": dict(sorted(counts.items())), "held_by": plan.reason}
         )
 
-    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
         """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
 
         The table's files are listed before the lock is taken; the rules are applied again under it, and only instants
@@ -79,7 +79,7 @@ class ArchiveService:
         refuse_orphans(findings, config)
         if not planned.instants:
             log.info("nothing to archive: %s", planned.reason)
-            return RunResult((), planned.reason)
+            return Result((), planned.reason)
         with context.lock(owner) as lock:
             return _archive(context, config, lock, planned.instants, findings, progress)
 
@@ -116,7 +116,7 @@ def _archive(
     passed: Collection[Instant],
     findings: Findings,
     progress: UnitProgress | None,
-) -> RunResult:
+) -> Result:
     history_folder = context.config.history_folder
     if not context.config.features.completion_time_in_name:
         finish_merge(context.storage, history_folder)
@@ -150,7 +150,7 @@ def _archive(
         _remove_staged(context, timeline)
         writer.finish()
     log.info("%d instants archived; %s", len(results), plan.reason)
-    return RunResult(tuple(results), None if results else plan.reason)
+    return Result(tuple(results), None if results else plan.reason)
 
 
 def _remove_staged(context: TableContext, timeline: Timeline) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
 from hudi_core.engine.protocol import Engine, FrameEngine
 from hudi_core.errors import ConfigError
-from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import Source
 
@@ -23,29 +23,39 @@ LEFT_SECONDS: Final = 7 * 24 * 3600
 """Age from which rows that a killed run left are deleted by the next one."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowsFrom:
+    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame."""
+
+    source: str = ""
+    query: str = ""
+    dataframe: str = ""
+    dataframe_args: Mapping[str, str] = field(default_factory=dict)
+
+
 @contextmanager
-def source_of(context: TableContext, request: InsertOverwriteRequest, engine: Engine) -> Iterator[Source]:
-    """The rows of a request; those of a query or a DataFrame are deleted in the end.
+def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run: bool = False) -> Iterator[Source]:
+    """The rows as files; those of a query or a DataFrame are deleted in the end.
 
     Raises ConfigError for those where the engine has none, and for one that is not valid; ExecutionError.
     """
-    if request.source:
-        yield Source(request.source)
+    if rows.source:
+        yield Source(rows.source)
         return
     if not isinstance(engine, FrameEngine):
         raise ConfigError(
             f"the engine {engine.name} answers no query and has no DataFrames",
             remedy="use --engine spark, or give a source",
         )
-    if not request.dry_run:
+    if not dry_run:
         _delete_left(context)
     folder = f"{STAGED}/{uuid4().hex}"
     address = f"{context.uri}/{folder}"
     try:
-        if request.query:
-            names = engine.stage_query(request.query, address, context.storage_options)
+        if rows.query:
+            names = engine.stage_query(rows.query, address, context.storage_options)
         else:
-            names = engine.stage_dataframe(request.dataframe, request.dataframe_args, address, context.storage_options)
+            names = engine.stage_dataframe(rows.dataframe, rows.dataframe_args, address, context.storage_options)
         log.info("the rows of the overwrite are in %s", address)
         yield Source(address, names)
     finally:

@@ -10,14 +10,13 @@ from typing import Any
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, UnitProgress, run_instant
 from hudi_core.services.overwrite.count import counted_rows
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import find_source
-from hudi_core.services.overwrite.staged_rows import source_of
+from hudi_core.services.overwrite.staged_rows import RowsFrom, source_of
 from hudi_core.services.overwrite.tokens import find_token, what_comes_first
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
@@ -32,7 +31,7 @@ from hudi_core.transaction.writer_heartbeats import process_of
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
-"""As services.runner.Progress: the instant, the units done, and all."""
+"""As verbs.request.Progress: the instant, the units done, and all."""
 _NO_ROWS = (
     "the source has no rows, so no partition is replaced; name those to be emptied with --partition, or give "
     "--whole-table"
@@ -65,72 +64,64 @@ class OverwriteResult:
 
 def insert_overwrite(
     context: TableContext,
-    request: InsertOverwriteRequest,
+    work: Overwrite,
+    rows: RowsFrom,
     engine: Engine,
     owner: Owner,
     progress: Progress | None = None,
+    *,
+    dry_run: bool = False,
 ) -> OverwriteResult:
-    """Replaces partitions by the rows of the request's source: those that the rows belong to, those that it names, or
-    all of the table. In a dry run the table is as before, also where an attempt with the token died.
+    """Replaces partitions by `rows`: those that the rows belong to, those that `work` names, or all of the table. In a
+    dry run the table is as before, also where an attempt with the token died.
 
     Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
     ConflictError where a table service is planned on what goes, a writer is at work, the token's work is being done, or
     rows that go were changed while Spark evaluated those that come.
     """
-    work = work_of(request)
-    done = _done_before(context, work, owner, dry_run=request.dry_run)
+    done = _done_before(context, work, owner, dry_run=dry_run)
     if done is not None:
         return done
-    if not request.source:
+    if not rows.source:
         work = replace(work, seen=context.active.load().commits().requested_times)
-    with source_of(context, request, engine) as source:
+    with source_of(context, rows, engine, dry_run=dry_run) as source:
         work = replace(work, rows=counted_rows(context, source, engine))
-        if not work.row_counts and not request.whole_table and not request.partitions:
+        if not work.row_counts and work.operation != Operation.INSERT_OVERWRITE_TABLE and not work.partitions:
             return OverwriteResult(None, work.operation, 0, 0, 0, 0, reason=_NO_ROWS)
-        return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
+        return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
 
 
 def delete_partitions(
     context: TableContext,
-    request: DeletePartitionRequest,
+    work: Overwrite,
     engine: Engine,
     owner: Owner,
     progress: Progress | None = None,
+    *,
+    dry_run: bool = False,
 ) -> OverwriteResult:
     """Replaces all file groups of partitions by none. Errors as insert_overwrite, without those of a source."""
-    work = work_of(request)
-    done = _done_before(context, work, owner, dry_run=request.dry_run)
+    done = _done_before(context, work, owner, dry_run=dry_run)
     if done is not None:
         return done
-    return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
+    return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
 
 
-def nothing_to_overwrite(
-    context: TableContext, request: InsertOverwriteRequest | DeletePartitionRequest
-) -> OverwriteResult | None:
+def nothing_to_overwrite(context: TableContext, work: Overwrite, source: str = "") -> OverwriteResult | None:
     """The result where the token's work was done, and nothing of that run is left; None where there is something to do.
-    Nothing is written. Raises bad input as the run does, as far as no row has to be read for that.
+    Nothing is written. Raises bad input as the run does, as far as no row of `source` has to be read for that.
     """
-    found = find_token(context, context.active.load(), request.token)
-    if found is None:
-        if isinstance(request, InsertOverwriteRequest):
-            if request.source:
-                find_source(request.source, context.storage_options)
-        else:
-            plan_overwrite(context, context.active.load(), work_of(request), with_slices=False)
+    before = find_token(context, context.active.load(), work.token)
+    if before is None:
+        if source:
+            find_source(source, context.storage_options)
+        elif work.operation == Operation.DELETE_PARTITION:
+            plan_overwrite(context, context.active.load(), work, with_slices=False)
         return None
-    if found.metadata is None or current_claim(context.storage, found.instant.requested_time) is not None:
+    if before.metadata is None or current_claim(context.storage, before.instant.requested_time) is not None:
         return None
-    _check_same_work(context, found.instant, found.metadata, work_of(request))
-    return _repeated(found.instant.requested_time, found.metadata)
-
-
-def work_of(request: InsertOverwriteRequest | DeletePartitionRequest) -> Overwrite:
-    """What a request is about, without its rows."""
-    operation = Operation.DELETE_PARTITION
-    if isinstance(request, InsertOverwriteRequest):
-        operation = Operation.INSERT_OVERWRITE_TABLE if request.whole_table else Operation.INSERT_OVERWRITE
-    return Overwrite(operation, request.partitions or None, token=request.token)
+    _check_same_work(context, before.instant, before.metadata, work)
+    return _repeated(before.instant.requested_time, before.metadata)
 
 
 def _check_same_work(context: TableContext, instant: Instant, metadata: CommitMetadata, work: Overwrite) -> None:

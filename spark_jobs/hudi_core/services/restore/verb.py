@@ -83,6 +83,22 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
     return RestoreResult(pending, instant, job.removed, dropped_indexes=job.dropped_indexes)
 
 
+def nothing_to_restore(context: TableContext, instant: str, owner: Owner) -> RestoreResult | None:
+    """The result of a restore behind which nothing was written; None where it has work. Nothing is written. Raises as
+    restore but for ConflictError.
+    """
+    timeline = context.active.load()
+    if _pending_restore(context, timeline, instant) is not None:
+        return None
+    candidates = RestoreCandidates(context, timeline)
+    if candidates.after(candidates.check(instant)) or pending_rollbacks(context.active, timeline):
+        return None
+    done = _last_restore(context, instant)
+    if done is not None and RestoreJob(Run(context, done, owner)).leftovers():
+        return None
+    return RestoreResult(done, instant, reason=_NOTHING_LATER)
+
+
 def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> str | None:
     """The pending restore to `target`. Raises TimelineError for one to another commit: it has to be finished first."""
     pending = timeline.pending().of_actions(Action.RESTORE).last()

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_hudi.jobs.byte_budget import ByteBudget, next_round, not_started
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 
 
 def run(service: str = "compaction", table: str = "/t", **fields: Any) -> RunRequest:

@@ -12,8 +12,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_hudi.jobs import engine_job, local_process
 from airflow_hudi.jobs.engine_job import EngineJob, EngineSettings
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import BatchRequest, JobRequest
-from hudi_core.request.requests import MetadataUpdateRequest, RunRequest
+from hudi_core.verbs.batch import BatchRequest, JobRequest
+from hudi_core.verbs.metadata import MetadataUpdateRequest
+from hudi_core.verbs.run import RunRequest
 
 REQUEST = RunRequest("a", "clean", schedule=True)
 BATCH = BatchRequest(tuple(RunRequest(table, "clean") for table in "abc"))

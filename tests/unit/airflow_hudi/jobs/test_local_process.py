@@ -16,7 +16,7 @@ import pytest
 from airflow_hudi.jobs import local_process
 from airflow_hudi.jobs.local_process import LOCAL, LocalProcess, missing_wheels, require_wheels
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 
 REQUEST = RunRequest("/warehouse/trips", "clean")
 

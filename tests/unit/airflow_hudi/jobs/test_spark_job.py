@@ -13,10 +13,12 @@ from airflow.sdk import Connection
 
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import BatchRequest, JobRequest
-from hudi_core.request.parse import parse_request
-from hudi_core.request.requests import PROBE_RESULTS, RESULTS, ProbeStoreRequest, Request, RunRequest
 from hudi_core.storage.local import LocalStorage
+from hudi_core.verbs.batch import BatchRequest, JobRequest
+from hudi_core.verbs.examine import PROBE_RESULTS, ProbeStoreRequest
+from hudi_core.verbs.registry import parse_request
+from hudi_core.verbs.request import RESULTS, Request
+from hudi_core.verbs.run import RunRequest
 
 REQUEST = RunRequest(
     "/data/my trips", "compaction", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"}

@@ -15,7 +15,7 @@ from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs import local_process
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 
 OLD, NEW = "20260102000000000", "20260103000000000"

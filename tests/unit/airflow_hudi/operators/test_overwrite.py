@@ -24,8 +24,8 @@ from airflow_hudi.operators.overwrite import (
     HudiInsertOverwriteOperator,
 )
 from hudi_core.errors import ConfigError
-from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within

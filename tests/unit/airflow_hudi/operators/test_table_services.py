@@ -23,9 +23,10 @@ from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.batch import BatchRequest, parse_job
-from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.batch import BatchRequest, parse_job
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan

@@ -9,7 +9,7 @@ import pytest
 from airflow_hudi.submission.databricks import LONGEST_PARAMETERS, databricks_arguments
 from airflow_hudi.submission.job_files import JobFiles
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 from hudi_spark.job import read_request
 from tests.support.submission_operators import OperatorError, SubmissionOperators
 from tests.support.submissions import (

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_hudi.submission.dataproc import dataproc_batch_arguments, dataproc_job_arguments
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 from hudi_spark.job import read_request
 from tests.support.submission_operators import OperatorError, SubmissionOperators
 from tests.support.submissions import (

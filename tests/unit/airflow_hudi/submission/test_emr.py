@@ -8,7 +8,7 @@ import pytest
 
 from airflow_hudi.submission.emr import LONGEST_ARGUMENT, emr_arguments, emr_serverless_arguments, emr_step
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 from hudi_spark.job import read_request
 from tests.support.submission_operators import OperatorError, SubmissionOperators
 from tests.support.submissions import (

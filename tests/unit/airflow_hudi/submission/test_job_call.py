@@ -13,7 +13,7 @@ from jinja2.nativetypes import NativeEnvironment
 
 from airflow_hudi.submission.job_call import job_arguments, job_properties
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.verbs.batch import JobRequest
 from hudi_spark.job import read_request
 from tests.support.submissions import BATCH, RENDERED, RENDERED_BATCH, REQUEST, RUN_ID
 

@@ -18,7 +18,7 @@ from airflow_hudi.jobs.zip import entry_file, publish_zip
 from airflow_hudi.submission.spark_connect import REQUEST as VARIABLE
 from airflow_hudi.submission.spark_connect import spark_connect_arguments
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.verbs.run import RunRequest
 from hudi_spark.job import read_request
 from tests.support.artifact_server import artifact_server
 from tests.support.golden_data import GoldenCase

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.parse import parse_request
 from hudi_core.request.policy import (
     ALL_SERVICES,
     DEFAULT_SERVICES,
@@ -16,6 +15,8 @@ from hudi_core.request.policy import (
     ServicePolicy,
 )
 from hudi_core.request.services import SERVICES
+from hudi_core.verbs.batch import requests_of_policy
+from hudi_core.verbs.registry import parse_request
 
 
 def at(text: str) -> datetime:
@@ -139,7 +140,7 @@ def test_hours_that_end_where_they_begin_are_a_day() -> None:
 def test_requests_have_what_the_policy_says() -> None:
     compaction = ServicePolicy("compaction", {"commits": "3"}, {"a": "own", "b": "own"})
     policy = Policy((compaction, ServicePolicy("clean")), {"a": "all", "c": "all"}, minutes=5, size=1000)
-    first, second = policy.requests("/t", owner="me", options={"c": "given"})
+    first, second = requests_of_policy(policy, "/t", owner="me", options={"c": "given"})
     assert (first.service, first.when, first.max_minutes) == ("compaction", {"commits": "3"}, 5)
     assert first.options == {"a": "own", "b": "own", "c": "given", "airflow_hudi.plan.max.bytes": "1000"}
     assert (first.schedule, first.all_pending, first.owner, second.owner) == (True, True, "me", "me")

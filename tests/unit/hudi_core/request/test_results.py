@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
-
-from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, Result, result_line
 
 
 def test_a_result_prints_what_hudictl_promises() -> None:
@@ -19,28 +17,28 @@ def test_a_result_prints_what_hudictl_promises() -> None:
     }
     lost = InstantResult("2", "compaction", "inflight", error="corrupt", exit_code=2)
     assert (lost.to_dict()["error"], lost.to_dict()["exit_code"]) == ("corrupt", 2)
-    document = json.loads(RunResult((done, lost)).to_json())
+    document = result_line(Result((done, lost)))
     assert document == {"version": 1, "instants": [done.to_dict(), lost.to_dict()]}
 
 
 def test_the_result_of_a_verb_is_its_document() -> None:
-    result = RunResult(document={"instant": None, "plan": None, "reason": "no commits"})
+    result = Result(document={"instant": None, "plan": None, "reason": "no commits"})
     assert result.to_dict() == {"instant": None, "plan": None, "reason": "no commits"}
-    assert json.loads(result.to_json()) == {"version": 1, "document": result.to_dict()}
+    assert result_line(result) == {"version": 1, "document": result.to_dict()}
 
 
 def test_a_run_without_work_has_a_reason() -> None:
-    assert RunResult((), "no commits").to_dict() == {"instants": [], "reason": "no commits"}
-    assert json.loads(RunResult((), "no commits").to_json()) == {"version": 1, "instants": [], "reason": "no commits"}
+    assert Result((), "no commits").to_dict() == {"instants": [], "reason": "no commits"}
+    assert result_line(Result((), "no commits")) == {"version": 1, "instants": [], "reason": "no commits"}
 
 
 def test_what_is_left_to_spark_comes_behind_what_was_done() -> None:
     done, more = InstantResult("1", "commit", "completed"), InstantResult("2", "commit", "completed")
-    first = RunResult((done,), engine="local", left="large")
-    assert first.then(RunResult((more,), engine="spark")) == RunResult((done, more), engine="spark")
-    assert first.then(RunResult((), "the time of the run is over")) == RunResult((done,), engine="local")
-    later = RunResult((), "no commits")
-    assert RunResult(left="large").then(later) == later
+    first = Result((done,), engine="local", left="large")
+    assert first.then(Result((more,), engine="spark")) == Result((done, more), engine="spark")
+    assert first.then(Result((), "the time of the run is over")) == Result((done,), engine="local")
+    later = Result((), "no commits")
+    assert Result(left="large").then(later) == later
 
 
 def test_exit_codes() -> None:
@@ -48,15 +46,15 @@ def test_exit_codes() -> None:
     bad = InstantResult("2", "compaction", "requested", error="e", exit_code=2)
     busy = InstantResult("3", "compaction", "requested", error="e", exit_code=3)
     unknown = InstantResult("4", "compaction", "requested", error="e")
-    assert RunResult().exit_code == 0
-    assert RunResult((done,)).exit_code == 0
-    assert RunResult((bad,)).exit_code == 2
-    assert RunResult((busy, busy)).exit_code == 3
-    assert RunResult((unknown,)).exit_code == 1
-    assert RunResult((done, bad)).exit_code == 1
-    assert RunResult((bad, busy)).exit_code == 1
+    assert Result().exit_code == 0
+    assert Result((done,)).exit_code == 0
+    assert Result((bad,)).exit_code == 2
+    assert Result((busy, busy)).exit_code == 3
+    assert Result((unknown,)).exit_code == 1
+    assert Result((done, bad)).exit_code == 1
+    assert Result((bad, busy)).exit_code == 1
 
 
 def test_the_failed_instants() -> None:
     done, lost = InstantResult("1", "commit", "completed"), InstantResult("2", "clean", "inflight", error="e")
-    assert RunResult((done, lost)).failed == (lost,)
+    assert Result((done, lost)).failed == (lost,)

@@ -12,7 +12,6 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageError, TimelineError
 from hudi_core.model.names import FileGroupId, parse_base_file
-from hudi_core.request.requests import MetadataCreateRequest, MetadataDropRequest, Request
 from hudi_core.services import lifecycle
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.decided_completion import why_not_completed
@@ -22,13 +21,14 @@ from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.transaction import commit as commits
 from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.decision import Decision
+from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest
+from hudi_core.verbs.request import Request
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import InjectedCrash
 from tests.support.golden_cleans import run_clean, without_metadata_table
@@ -38,6 +38,7 @@ from tests.support.overwrites import overwrite, own_rows, put_source, within
 from tests.support.pending_operations import Operations, commit
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -16,8 +16,7 @@ from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.model.names import parse_base_file
-from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import Result
 from hudi_core.request.services import SERVICES, ServiceEntry
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
@@ -26,6 +25,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_metadata_true, assert_readable, read_rows
@@ -55,7 +55,7 @@ def context_of(table: Path, plan: FaultPlan | None = None) -> TableContext:
     return TableContext(str(table), storage, config, ActiveTimeline(storage, config), options)
 
 
-def run(table: Path, owner: Owner = ME, plan: FaultPlan | None = None, **request: object) -> RunResult:
+def run(table: Path, owner: Owner = ME, plan: FaultPlan | None = None, **request: object) -> Result:
     """Plans where nothing is pending, and runs; all of it is under `plan`, the units included."""
     requested = replace(RunRequest(str(table), service="copy", schedule=True), **request)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +99,7 @@ def test_the_toy_service_runs_end_to_end(table: Path) -> None:
     assert done.bytes_written > 0
     assert done.records == rows.num_rows
     assert_copied(table, rows, before)
-    assert run(table) == RunResult((), "every base file is a copy")
+    assert run(table) == Result((), "every base file is a copy")
     (again,) = run(table, instant=done.instant, schedule=False).instants
     assert (again.state, again.files_written) == ("completed", 0)
 

@@ -14,8 +14,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
-from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import REMOVED, InstantResult, RunResult
+from hudi_core.request.results import REMOVED, InstantResult, Result
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.runner import ServiceRunner
@@ -25,6 +24,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.heartbeat_thread import stop_with
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.crash_leftovers import LATE, left_file
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan
@@ -42,7 +42,7 @@ def context_of(table: Path) -> TableContext:
     )
 
 
-def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request: object) -> RunResult:
+def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request: object) -> Result:
     requested = replace(RunRequest(str(table), "compaction"), **request)  # type: ignore[arg-type]
     progress = None if steps is None else lambda instant, done, total: steps.append((instant, done, total))
     return ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), progress).run(requested)
@@ -182,7 +182,7 @@ def test_no_instant_is_started_after_the_job_was_stopped(table: Path) -> None:
     """It is stopped while the first one is at work, whose result is kept."""
     instants, stopped = cut_plan(context_of(table).active, table), threading.Event()
 
-    def run_all() -> RunResult:
+    def run_all() -> Result:
         stop_with(stopped)
         request = RunRequest(str(table), "compaction", all_pending=True)
         runner = ServiceRunner(context_of(table), LocalEngine(2), Owner.current("t"), lambda *_: stopped.set())
@@ -353,15 +353,15 @@ def test_with_schedule_an_instant_is_planned_only_when_none_is_pending(golden: G
 
 def test_each_plan_is_for_the_engine_that_is_chosen_for_it(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine for each that is local; behind one that is for Spark nothing is planned."""
-    table, asked, widths, plans = golden("6", "cow_basic").table, list[RunRequest](), list[int](), list[str]()
+    table, asked, widths, plans = golden("6", "cow_basic").table, list[str](), list[int](), list[str]()
     choices = iter([Choice(True, "small", 3), Choice(True, "small", 1), Choice(False, "large")])
 
     def plan_due(*_: object, dry_run: bool) -> Scheduled:
         plans.append(str(len(plans) + 1))
         return Scheduled(plans[-1], {})
 
-    def choose(request: RunRequest) -> Choice:
-        asked.append(request)
+    def choose(instant: str) -> Choice:
+        asked.append(instant)
         return next(choices)
 
     def run_one(self: ServiceRunner, service: object, instant: str) -> InstantResult:
@@ -374,4 +374,4 @@ def test_each_plan_is_for_the_engine_that_is_chosen_for_it(golden: Golden, monke
     found = ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), None, choose).run(request)
     assert [(item.instant, width) for item, width in zip(found.instants, widths, strict=True)] == [("1", 3), ("2", 1)]
     assert (found.left, plans) == ("large", ["1", "2", "3"])
-    assert asked == [RunRequest(str(table), "compaction", instant=plan) for plan in plans]
+    assert asked == plans

@@ -6,8 +6,8 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.policy import Policy
-from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_statistics import Golden
 from tests.support.request_log import RequestLog, log_requests
 

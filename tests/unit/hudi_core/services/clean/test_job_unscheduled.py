@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConflictError, TimelineError
-from hudi_core.request.requests import UnscheduleRequest
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.look import nothing_to_do
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.savepoint import savepoint_create
@@ -22,6 +20,7 @@ from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoi
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.repair import UnscheduleRequest
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import run_clean, without_metadata_table
@@ -29,6 +28,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.table_requests import nothing_to_do
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -140,7 +140,7 @@ def test_the_metadata_table_has_what_is_gone(golden: Golden, version: str) -> No
     table, instant = needed(golden, version)
     rows = read_rows(table)
     request = UnscheduleRequest(str(table), instant=instant)
-    assert nothing_to_do(open_context(table), request, an_owner()) is None, "a job is not spared"
+    assert nothing_to_do(open_context(table), request) is None, "a job is not spared"
     people = hudictl("unschedule", table, instant)
     assert people.out.splitlines()[0].startswith(f"clean {instant} has deleted files of its plan")
     assert_metadata_true(table)

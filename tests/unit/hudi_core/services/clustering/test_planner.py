@@ -19,21 +19,21 @@ from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.properties_update import update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.planner import ClusteringService, Planned, make_plan
 from hudi_core.services.context import RUN_KEY, TableContext
 from hudi_core.services.service import Scheduled
-from hudi_core.services.verbs import perform
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.content import decode_datum
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import begin_like_a_bucket, choose_payload
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

@@ -12,13 +12,12 @@ import pytest
 
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES, ClusteringConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.services.clustering.strategies import ClusteredAlike, Group
 from hudi_core.services.context import TableContext
-from hudi_core.services.verbs import perform
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.golden_archives import archive_these
 from tests.support.golden_compactions import context_of
@@ -26,6 +25,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 SORTED = {SORT_COLUMNS.name: "name,qty"}

@@ -14,20 +14,20 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.compaction import planner as planning
 from hudi_core.services.compaction.planner import CompactionService, Planned, make_plan
 from hudi_core.services.context import RUN_KEY, TableContext
 from hudi_core.services.service import Nothing, Scheduled
-from hudi_core.services.verbs import perform
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.bootstrapped_tables import bootstrap_one
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

@@ -13,7 +13,6 @@ from hudi_core.codec import gzip
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
-from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
 from hudi_core.services.doctor.wheels import (
     ExecutorObservations,
     Wheel,
@@ -23,6 +22,7 @@ from hudi_core.services.doctor.wheels import (
     read_executors,
 )
 from hudi_core.table import HudiTable
+from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]

@@ -9,13 +9,13 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageExistsError
 from hudi_core.metadata_table.indexed_table import PATH_KEY
 from hudi_core.metadata_table.write.lifetime import drop_partitions
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_cleans import context_of
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.indexing.test_job import OWNER, differences, run

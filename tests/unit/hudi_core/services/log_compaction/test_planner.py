@@ -18,20 +18,19 @@ from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write import log_copy
 from hudi_core.model.names import LogFileName, parse_data_file
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import RUN_KEY, TableContext
 from hudi_core.services.log_compaction.planner import LogCompactionService
-from hudi_core.services.look import nothing_to_do
-from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_cleans import without_metadata_table
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import ENABLED, FROM_ONE, OWNER, PLANNED, VERSIONS, merge_logs, planned, schedule
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.table_requests import nothing_to_do, perform
 
 Golden = Callable[[str, str], GoldenCase]
 BLOCKS = "hoodie.log.compaction.blocks.threshold"
@@ -224,12 +223,12 @@ def test_nothing_is_planned_beside_what_takes_rows_back_or_comes_between(golden:
 def test_a_look_and_a_run_say_the_same(golden: Golden, version: str) -> None:
     table = golden(version, PLANNED).table
     context = context_of(table)
-    assert nothing_to_do(context, RunRequest(str(table), "log_compaction"), OWNER) is None
+    assert nothing_to_do(context, RunRequest(str(table), "log_compaction")) is None
     found = perform(context, RunRequest(str(table), "log_compaction"), LocalEngine(1), OWNER)
     assert [item.state for item in found.instants] == ["completed"]
     for schedules in (False, True):
         request = RunRequest(str(table), "log_compaction", schedule=schedules)
-        looked = nothing_to_do(context_of(table), request, OWNER)
+        looked = nothing_to_do(context_of(table), request)
         ran = perform(context_of(table), request, LocalEngine(1), OWNER)
         assert looked is not None
         assert (looked.instants, looked.reason) == (ran.instants, ran.reason) == ((), ran.reason)

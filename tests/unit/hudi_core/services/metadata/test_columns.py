@@ -23,7 +23,6 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.names import WriteToken
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
@@ -32,6 +31,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.kill_points import killed_at_each_change

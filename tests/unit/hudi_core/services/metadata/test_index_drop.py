@@ -17,25 +17,25 @@ from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import WriteToken
-from hudi_core.request.requests import MetadataDropRequest
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.index_drop import PLAN
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.maintain import Updated, create_metadata, drop_metadata, update_metadata
-from hudi_core.services.metadata.verbs import perform_metadata
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.metadata import MetadataDropRequest
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Table
+from tests.support.table_requests import perform
 from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
 from tests.unit.hudi_core.services.indexing.test_job import run as run_indexing
 from tests.unit.hudi_core.services.indexing.test_resize import RECORD_INDEX, groups, plan
@@ -68,7 +68,7 @@ def files_of(table: Table, name: str = "record_index") -> int:
 
 def drop(table: Table, *names: str, options: dict[str, str] | None = None) -> dict[str, Any]:
     request = MetadataDropRequest(str(table.path), partitions=names)
-    return perform_metadata(context_of(table.path, options or {}), request, ENGINE, OWNER)
+    return dict(perform(context_of(table.path, options or {}), request, ENGINE, OWNER).document or {})
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

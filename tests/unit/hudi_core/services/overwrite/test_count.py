@@ -14,9 +14,9 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
-from hudi_core.request.parse import VERBS
 from hudi_core.services.overwrite import count
 from hudi_core.table import HudiTable
+from hudi_core.verbs.registry import VERBS
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, in_buckets, overwrite, own_rows, places, put_source

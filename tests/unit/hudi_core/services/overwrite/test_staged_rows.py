@@ -11,12 +11,12 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.request.overwrites import InsertOverwriteRequest
-from hudi_core.request.parse import VERBS
 from hudi_core.services.overwrite.staged_rows import STAGED
 from hudi_core.services.overwrite.verb import insert_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.table import HudiTable
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
+from hudi_core.verbs.registry import VERBS
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source

@@ -9,15 +9,15 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
-from hudi_core.request.overwrites import DeletePartitionRequest
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.look import nothing_to_do
 from hudi_core.services.overwrite.tokens import find_token
+from hudi_core.verbs.overwrite import DeletePartitionRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import read_rows
+from tests.support.table_requests import nothing_to_do
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -67,7 +67,7 @@ def test_a_token_of_other_partitions_is_bad_input(
             ):
                 delete(table, *others, token=token)
             with pytest.raises(ConfigError, match="whose partitions are others"):
-                nothing_to_do(context, DeletePartitionRequest(str(table), partitions=others, token=token), an_owner())
+                nothing_to_do(context, DeletePartitionRequest(str(table), partitions=others, token=token))
         again = delete(table, first, token=token)
         assert (again.instant, again.repeated) == (done.instant, True)
     assert within(read_rows(table), second).num_rows > 0

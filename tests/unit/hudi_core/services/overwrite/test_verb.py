@@ -12,17 +12,17 @@ from hudi_core.config.engine_config import LOCAL_MAX_UNITS
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.services.look import choose_engine, nothing_to_do
 from hudi_core.services.overwrite import verb
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
-from tests.support.changed_tables import an_owner, open_context
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
+from tests.support.changed_tables import open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put_source, within
 from tests.support.service_calls import dead_process, perform, restore_act
 from tests.support.table_invariants import assert_metadata_true, assert_readable, read_rows
+from tests.support.table_requests import choose_engine, nothing_to_do
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -168,17 +168,17 @@ def test_a_look_finds_what_was_done(table: Path, tmp_path: Path) -> None:
     first = partitions(table)[0]
     context = open_context(table)
     request = DeletePartitionRequest(str(table), partitions=(first,), token="x")
-    assert nothing_to_do(context, request, an_owner()) is None
+    assert nothing_to_do(context, request) is None
     result = delete(table, first, token="x")
-    looked = nothing_to_do(context, request, an_owner())
+    looked = nothing_to_do(context, request)
     assert looked is not None
     assert looked.document is not None
     assert (looked.document["instant"], looked.document["repeated"]) == (result.instant, True)
     assert looked.document["reason"] == f"an earlier run with the same token did it, as instant {result.instant}"
     with pytest.raises(ConfigError, match="no partition 'nowhere'"):
-        nothing_to_do(context, DeletePartitionRequest(str(table), partitions=("nowhere",)), an_owner())
+        nothing_to_do(context, DeletePartitionRequest(str(table), partitions=("nowhere",)))
     with pytest.raises(StorageNotFoundError):
-        nothing_to_do(context, InsertOverwriteRequest(str(table), source=str(tmp_path / "gone")), an_owner())
+        nothing_to_do(context, InsertOverwriteRequest(str(table), source=str(tmp_path / "gone")))
 
 
 def test_the_engine_follows_from_the_source(table: Path, tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.request.overwrites import DeletePartitionRequest
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.compaction import strategies
 from hudi_core.services.policy.conditions import always_planned, answer, file_sizes, last_run
 from hudi_core.services.runner import plan_due
@@ -20,6 +18,8 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.compaction import LOG_BYTES
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant, zone_of
+from hudi_core.verbs.overwrite import DeletePartitionRequest
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import QUICK_CLOCK, an_owner, open_context
 from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.golden_compactions import OPTIONS

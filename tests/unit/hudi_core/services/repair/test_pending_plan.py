@@ -6,7 +6,6 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.request.parse import VERBS
 from hudi_core.request.services import service_of_action
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.table import HudiTable
@@ -14,6 +13,7 @@ from hudi_core.timeline.actions.compaction import encode_compaction_plan
 from hudi_core.timeline.actions.replacecommit import encode_clustering_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
+from hudi_core.verbs.registry import VERBS
 from tests.support.changed_tables import (
     an_owner,
     data_files,

@@ -11,7 +11,6 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
-from hudi_core.request.requests import RunRequest
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.services.runner import ServiceRunner
@@ -20,6 +19,7 @@ from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, enc
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import (
     an_owner,
     data_files,

@@ -13,9 +13,11 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.keys import (
     column_stats_key,
 )
-from hudi_core.request.requests import MetadataUpdateRequest, Request, RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
+from hudi_core.verbs.metadata import MetadataUpdateRequest
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import data_files
 from tests.support.damaged_tables import DamagedTable, changed
 from tests.support.golden_data import GoldenCase

@@ -6,36 +6,42 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import BatchRequest
-from hudi_core.request.outcome import Outcome
-from hudi_core.request.requests import Request, RunRequest
-from hudi_core.request.results import RunResult
-from hudi_core.services.batch import InterruptedBatchError, interrupted, outcome_of, run_job
+from hudi_core.request.results import BatchResult, JobResult, Result
 from hudi_core.transaction.heartbeat_thread import pause
+from hudi_core.verbs.batch import BatchRequest
+from hudi_core.verbs.jobs import InterruptedBatchError, interrupted, result_of, run_job
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
 
 REQUESTS = tuple(RunRequest(table, service) for table in ("a", "b", "c") for service in ("compaction", "clean"))
+
+
+def items_of(whole: JobResult) -> list[dict[str, Any]]:
+    assert isinstance(whole, BatchResult)
+    return [item.to_dict() for item in whole.items]
 
 
 def test_a_tables_requests_keep_their_order_and_no_failure_stops_another() -> None:
     seen: list[tuple[str, str]] = []
 
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         assert isinstance(request, RunRequest)
         seen.append((request.table, request.service))
 
-        def work() -> RunResult:
+        def work() -> Result:
             if request.table == "b":
                 raise ConfigError(f"{request.service} of b")
-            return RunResult((), f"nothing in {request.table}")
+            return Result((), f"nothing in {request.table}")
 
-        return outcome_of(work, request)
+        return result_of(work, request)
 
     whole = run_job(BatchRequest(REQUESTS, at_once=3), run)
-    assert [item["exit_code"] for item in whole.document["results"]] == [0, 0, 2, 2, 0, 0]
+    assert [item["exit_code"] for item in items_of(whole)] == [0, 0, 2, 2, 0, 0]
     assert whole.exit_code == 2
     for table in "abc":
         assert [service for name, service in seen if name == table] == ["compaction", "clean"]
@@ -46,7 +52,7 @@ def test_so_many_tables_run_side_by_side(at_once: int) -> None:
     lock, running, most = threading.Lock(), set[str](), [0]
     meet = threading.Barrier(at_once, timeout=20)
 
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         with lock:
             assert request.table not in running
             running.add(request.table)
@@ -54,7 +60,7 @@ def test_so_many_tables_run_side_by_side(at_once: int) -> None:
         meet.wait()
         with lock:
             running.remove(request.table)
-        return Outcome({}, 0)
+        return Result()
 
     run_job(BatchRequest(REQUESTS[:4], at_once=at_once), run)
     assert most == [at_once]
@@ -63,30 +69,30 @@ def test_so_many_tables_run_side_by_side(at_once: int) -> None:
 def test_an_interruption_passes_and_starts_no_more() -> None:
     seen: list[Request] = []
 
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         seen.append(request)
         if len(seen) == 3:
             raise KeyboardInterrupt
-        return Outcome.of(RunResult((), "nothing"))
+        return Result((), "nothing")
 
     with pytest.raises(InterruptedBatchError) as stopped:
         run_job(BatchRequest(REQUESTS, at_once=1), run)
     assert len(seen) == 3
     whole = interrupted(stopped.value, 143)
-    assert (whole.exit_code, whole.document["error"]["type"]) == (143, "Interrupted")
-    results = whole.document["results"]
+    assert (whole.exit_code, whole.to_json()["error"]["type"]) == (143, "Interrupted")
+    results = items_of(whole)
     assert [item["exit_code"] for item in results] == [0, 0, 143, 143, 143, 143]
     assert [item.get("reason") or item["error"]["type"] for item in results] == ["nothing"] * 2 + ["Interrupted"] * 4
     assert [item["table"] for item in results] == [request.table for request in REQUESTS]
 
 
 def test_an_interruption_of_one_request_is_its_error() -> None:
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped:
         run_job(REQUESTS[0], run)
-    document = interrupted(stopped.value, 130).document
+    document = interrupted(stopped.value, 130).to_json()
     assert (document["error"]["type"], "results" in document) == ("Interrupted", False)
 
 
@@ -96,7 +102,7 @@ def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
     met = threading.Barrier(3, timeout=60)
     arrived = threading.Event()
 
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         seen.append(request)
         if len(seen) <= 2:
             met.wait()
@@ -104,7 +110,7 @@ def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
             time.sleep(0.5)
         if request.table == "b":
             pause(60)
-        return Outcome({}, 0)
+        return Result()
 
     def interrupt() -> None:
         met.wait()
@@ -125,7 +131,7 @@ def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert sorted(request.table for request in seen) == ["a", "b"]
-    results = interrupted(stopped.value, 130).document["results"]
+    results = items_of(interrupted(stopped.value, 130))
     assert [item["exit_code"] for item in results] == [0, 130, 130, 130]
 
 
@@ -135,24 +141,24 @@ def test_nothing_is_started_after_its_time(at_once: int) -> None:
     early = replace(REQUESTS[2], starts_until=int(time.time()) + 1000)
     seen: list[Request] = []
 
-    def run(request: Request) -> Outcome:
+    def run(request: Request) -> Result:
         seen.append(request)
-        return Outcome.of(RunResult((), "nothing"))
+        return Result((), "nothing")
 
     whole = run_job(BatchRequest((*late, early), at_once=at_once), run)
     assert seen == [early]
-    reasons = [item["reason"] for item in whole.document["results"]]
+    reasons = [item["reason"] for item in items_of(whole)]
     assert reasons == ["the time until which work may be started is over"] * 2 + ["nothing"]
-    assert "is over" in run_job(late[0], run).document["reason"]
+    assert "is over" in run_job(late[0], run).to_json()["reason"]
 
 
-def test_a_defect_is_an_outcome() -> None:
-    def broken() -> RunResult:
+def test_a_defect_is_a_result() -> None:
+    def broken() -> Result:
         raise ZeroDivisionError("by zero")
 
-    outcome = outcome_of(broken, REQUESTS[0])
-    assert (outcome.exit_code, outcome.document["error"]["type"]) == (1, "ZeroDivisionError")
+    result = result_of(broken, REQUESTS[0])
+    assert (result.exit_code, result.to_json()["error"]["type"]) == (1, "ZeroDivisionError")
 
 
-def test_a_request_alone_has_its_own_document() -> None:
-    assert run_job(REQUESTS[0], lambda request: Outcome({"instants": []}, 0)).document == {"instants": []}
+def test_a_request_alone_has_its_own_result() -> None:
+    assert run_job(REQUESTS[0], lambda request: Result((), "nothing")) == Result((), "nothing")

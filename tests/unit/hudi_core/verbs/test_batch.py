@@ -7,8 +7,9 @@ import json
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import BatchRequest, parse_job, requests_of
-from hudi_core.request.requests import RollbackRequest, RunRequest
+from hudi_core.verbs.batch import BatchRequest, parse_job, requests_of
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.undo import RollbackRequest
 
 
 def test_it_returns_from_json_and_says_what_is_shared_once() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.json_fields import parse_object
-from hudi_core.request.parse import parse_request, request_of
-from hudi_core.request.requests import REQUEST_VERSION, Request
+from hudi_core.request.policy import Policy
+from hudi_core.request.results import REQUEST_VERSION, BatchItem, BatchResult, Result
+from hudi_core.verbs.registry import parse_request, request_of
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
 
 AT_ONCE: Final = 4
 MAX_AT_ONCE: Final = 64
@@ -66,6 +70,31 @@ JobRequest: TypeAlias = Request | BatchRequest
 def requests_of(job: JobRequest) -> tuple[Request, ...]:
     """The requests of a job in their order."""
     return job.requests if isinstance(job, BatchRequest) else (job,)
+
+
+def requests_of_policy(policy: Policy, table: str, **shared: Any) -> list[RunRequest]:
+    """What a policy runs on a table: all that is pending, and what is due; `shared` are fields of each request."""
+    options = shared.pop("options", {})
+    return [
+        RunRequest(
+            table,
+            service=item.service,
+            schedule=True,
+            all_pending=True,
+            max_minutes=policy.minutes,
+            when=item.when,
+            options=policy.options_of(item, options),
+            **shared,
+        )
+        for item in policy.services
+    ]
+
+
+def batch_result(batch: BatchRequest, results: Sequence[Result], stopped: Result | None = None) -> BatchResult:
+    """The results of a batch, each named by its request."""
+    named = zip(batch.requests, results, strict=True)
+    items = (BatchItem(one.table, one.verb, getattr(one, "service", None), result) for one, result in named)
+    return BatchResult(tuple(items), stopped)
 
 
 def places_of_result(job: JobRequest) -> tuple[Request, ...]:

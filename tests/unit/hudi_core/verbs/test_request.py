@@ -12,23 +12,19 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import (
-    DoctorRequest,
-    MetadataValidateRequest,
-    ProbeStoreRequest,
-    Request,
-    RestoreRequest,
-    RollbackRequest,
-    RunRequest,
-    SavepointCreateRequest,
-    SavepointDeleteRequest,
-    UnscheduleRequest,
-)
-from hudi_core.services.verbs import nothing_to_run, perform, probe_store, schedule
+from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
+from hudi_core.verbs.metadata import MetadataValidateRequest
+from hudi_core.verbs.repair import UnscheduleRequest
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
+from hudi_core.verbs.schedule import schedule
+from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
 from tests.support.table_invariants import assert_readable, read_rows
+from tests.support.table_requests import perform
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -87,19 +83,19 @@ def test_the_doctor_needs_no_data_files(golden: Golden) -> None:
 
 def test_a_store_is_probed_without_a_table() -> None:
     storage = MemoryStorage()
-    result = probe_store(storage, ProbeStoreRequest("memory://folder", writers=2, rounds=1))
+    result = ProbeStoreRequest("memory://folder", writers=2, rounds=1).run_on_storage(storage)
     assert result.document
     assert storage.list_folders("") == [], "nothing is left behind"
 
 
 def test_a_run_without_work_says_why(golden: Golden) -> None:
     table = golden("9", "mor_basic").table
-    result = nothing_to_run(open_context(table), RunRequest(str(table), service="clean"), an_owner())
+    result = RunRequest(str(table), service="clean").plan(open_context(table), an_owner())
     assert result is not None
     assert "no clean is pending" in (result.reason or "")
-    assert nothing_to_run(open_context(table), RunRequest(str(table), service="archive"), an_owner()) is None
+    assert RunRequest(str(table), service="archive").plan(open_context(table), an_owner()) is None
     work = golden("9", "mor_compaction_requested_only").table
-    assert nothing_to_run(open_context(work), RunRequest(str(work), "compaction"), an_owner()) is None
+    assert RunRequest(str(work), "compaction").plan(open_context(work), an_owner()) is None
 
 
 def test_a_run_with_a_deadline_plans_what_it_can_end(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +108,7 @@ def test_a_run_with_a_deadline_plans_what_it_can_end(golden: Golden, monkeypatch
         table = golden("9", "mor_basic").table
         context = open_context(table, due)
         request = RunRequest(str(table), "compaction", schedule=True, all_pending=True, **limits)
-        assert nothing_to_run(context, request, an_owner()) is None
+        assert request.plan(context, an_owner()) is None
         (planned,) = context.active.load().pending_compactions()
         sizes.append(len(context.active.read_plan(planned.requested_time).operations))
     assert sizes == [1, 1, 3]
@@ -130,19 +126,19 @@ def test_a_run_of_one_instant_plans_what_its_whole_time_is_enough_for(
     rows = read_rows(table)
     options = {"hoodie.compact.inline.max.delta.commits": "4"}
     request = RunRequest(str(table), "compaction", schedule=True, starts_until=int(time.time()) - 60)
-    over = nothing_to_run(open_context(table, options), request, an_owner())
+    over = request.plan(open_context(table, options), an_owner())
     assert (over.reason if over else None, pending(table)) == ("the time of the run is over", [])
     written = []
     for limits in ({"max_minutes": 1}, {"max_bytes": 1}, {"max_minutes": 10**6, "max_bytes": 10**9}):
         limited = replace(request, starts_until=None, **limits)
-        assert nothing_to_run(open_context(table, options), limited, an_owner()) is None
+        assert limited.plan(open_context(table, options), an_owner()) is None
         (planned,) = pending(table)
         (done,) = perform(open_context(table, options), limited, LocalEngine(1), an_owner()).instants
         assert (done.instant, done.state) == (planned, "completed")
         written.append(done.files_written)
     assert written == [1, 1, 1]
     assert_readable(table, rows)
-    assert nothing_to_run(open_context(table, options), limited, an_owner()) is not None
+    assert limited.plan(open_context(table, options), an_owner()) is not None
 
 
 def test_schedule_plans_or_says_why_not(golden: Golden) -> None:

@@ -11,21 +11,21 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.request.parse import VERBS
-from hudi_core.services.metadata.verbs import nothing_to_create, perform_metadata
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.registry import verb_class
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.table_requests import nothing_to_do, perform
 
 Golden = Callable[[str, str], GoldenCase]
 
 
 def performed(table: Table, verb: str, **request: Any) -> dict[str, Any]:
     context = context_of(table.path, {"spark.sql.session.timeZone": "UTC"})
-    document = perform_metadata(context, VERBS[verb](str(table.path), **request), LocalEngine(1), Owner.current("test"))
-    return dict(json.loads(json.dumps(document)))
+    asked = verb_class(verb)(str(table.path), **request)
+    return dict(json.loads(json.dumps(perform(context, asked, LocalEngine(1), Owner.current("test")).document)))
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
@@ -82,14 +82,14 @@ def test_an_update_of_a_partition_that_is_not_there_is_refused(golden: Golden) -
 def test_what_was_deleted_by_hand_is_created_again(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mor_basic").table)
     listed = sorted(table.config.metadata_partitions)
-    request = VERBS["metadata_create"](str(table.path))
+    request = verb_class("metadata_create")(str(table.path))
     for gone in (".hoodie/metadata", ".hoodie/metadata/files"):
         shutil.rmtree(table.path / gone)
-        assert nothing_to_create(context_of(table.path), request) is None
+        assert nothing_to_do(context_of(table.path), request) is None
         created = performed(table, "metadata_create")
         assert created == {"created": listed, "partitions": listed, "columns": [], "reason": None}
         assert HudiTable.open(str(table.path)).validate_metadata().is_clean
-    assert nothing_to_create(context_of(table.path), request) is not None
+    assert nothing_to_do(context_of(table.path), request) is not None
 
 
 def test_an_index_that_was_deleted_by_hand_is_created_again(golden: Golden) -> None:

@@ -8,25 +8,18 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.parse import VERBS
-from hudi_core.request.requests import (
-    RESULTS,
-    DoctorRequest,
-    InstantRequest,
-    MetadataCreateRequest,
-    MetadataDropRequest,
-    MetadataUpdateRequest,
-    ProbeStoreRequest,
-    Request,
-    RestoreRequest,
-    RollbackRequest,
-    RunRequest,
-    ScheduleRequest,
-    TakeoverRequest,
-    UnscheduleRequest,
-)
+from hudi_core.request.results import InstantResult, Result
 from hudi_core.storage.probe import FOLDER
+from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
+from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
+from hudi_core.verbs.registry import VERBS, verb_class
+from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
+from hudi_core.verbs.request import RESULTS, InstantRequest, Request
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
 
+CLASSES = {verb: verb_class(verb) for verb in VERBS}
 OWN_FIELDS = {
     "run": {
         "service",
@@ -62,11 +55,11 @@ OWN_FIELDS = {
 
 def test_a_verb_has_the_fields_that_it_uses() -> None:
     common = {item.name for item in fields(Request)}
-    found = {verb: {item.name for item in fields(cls)} - common for verb, cls in VERBS.items()}
+    found = {verb: {item.name for item in fields(cls)} - common for verb, cls in CLASSES.items()}
     assert found == OWN_FIELDS
 
 
-@pytest.mark.parametrize("cls", VERBS.values())
+@pytest.mark.parametrize("cls", CLASSES.values())
 def test_requests_are_frozen_and_have_slots(cls: type[Request]) -> None:
     required: dict[str, Any] = {"service": "clean", "instant": "1", "source": "/rows"}
     if cls.verb == "delete_partition":
@@ -133,20 +126,22 @@ def test_only_some_requests_need_executors(request_: Request, needs: bool) -> No
 
 
 def test_only_a_probe_needs_no_table_and_leaves_its_result_beside_its_races() -> None:
-    assert [verb for verb, cls in VERBS.items() if not cls.needs_table] == ["probe_store"]
+    assert [verb for verb, cls in CLASSES.items() if not cls.needs_table] == ["probe_store"]
     assert ProbeStoreRequest("/t").results_folder.startswith(f"{FOLDER}/")
     assert DoctorRequest("/t").results_folder == RESULTS
 
 
 def test_the_verbs_that_need_an_instant() -> None:
-    required = {verb for verb, cls in VERBS.items() if issubclass(cls, InstantRequest)}
+    required = {verb for verb, cls in CLASSES.items() if issubclass(cls, InstantRequest)}
     assert required == {"savepoint_delete", "takeover", "unschedule"}
 
 
 def test_the_request_and_the_configuration_need_no_arrow() -> None:
     code = (
-        "import sys, hudi_core.request.parse, hudi_core.request.results, hudi_core.config.table_config, "
+        "import sys, hudi_core.verbs.batch, hudi_core.verbs.registry as registry, hudi_core.request.results, "
+        "hudi_core.config.table_config, "
         "hudi_core.config.write_config, hudi_core.storage.registry\n"
+        "[registry.verb_class(verb) for verb in registry.VERBS]\n"
         "assert not {'pyarrow', 'numpy', 'pyspark', 'airflow'} & set(sys.modules), 'heavy imports'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -154,6 +149,8 @@ def test_the_request_and_the_configuration_need_no_arrow() -> None:
 
 def test_the_minutes_and_bytes_of_a_run_go_on_in_what_is_left_of_it() -> None:
     run = RunRequest("a", "compaction", schedule=True, max_minutes=1, starts_until=2000, max_bytes=100)
-    assert run.rest(1000.5, 30) == RunRequest("a", "compaction", schedule=True, starts_until=1060, max_bytes=70)
-    assert run.rest(1990, 100) == RunRequest("a", "compaction", schedule=True, starts_until=2000, max_bytes=1)
-    assert RunRequest("a", "compaction").rest(1000, 30) == RunRequest("a", "compaction")
+    some, all_of_them = (Result((InstantResult("1", "commit", "completed", bytes_written=size),)) for size in (30, 100))
+    assert run.rest(1000.5, some) == RunRequest("a", "compaction", schedule=True, starts_until=1060, max_bytes=70)
+    assert run.rest(1990, all_of_them) == RunRequest("a", "compaction", schedule=True, starts_until=2000, max_bytes=1)
+    assert RunRequest("a", "compaction").rest(1000, some) == RunRequest("a", "compaction")
+    assert run.rest(1000, Result(left="large")) is run

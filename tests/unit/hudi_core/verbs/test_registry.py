@@ -11,20 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.request.parse import VERBS, parse_request, refuse_other_verbs
-from hudi_core.request.requests import (
-    REQUEST_VERSION,
-    DoctorRequest,
-    MetadataDropRequest,
-    MetadataValidateRequest,
-    Request,
-    RollbackRequest,
-    RunRequest,
-    ScheduleRequest,
-)
+from hudi_core.request.results import REQUEST_VERSION
 from hudi_core.request.services import SERVICES
+from hudi_core.verbs.metadata import MetadataDropRequest, MetadataValidateRequest
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.verbs.registry import VERBS, check_names, parse_request, verb_class
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.undo import RollbackRequest
 
+CLASSES = [verb_class(verb) for verb in VERBS]
 TEXT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 options = st.dictionaries(
     st.sampled_from(["hoodie.a", "hoodie.b", "airflow_hudi.c", "x"]), st.text(TEXT, max_size=10), max_size=3
@@ -70,7 +67,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
     """A request of any verb, with any values that its fields may have."""
-    cls = draw(st.sampled_from(list(VERBS.values())))
+    cls = draw(st.sampled_from(CLASSES))
     found = {item.name: draw(VALUES[item.name]) for item in fields(cls)}
     if found.get("all_pending") or found.get("schedule"):
         found["instant"] = None
@@ -128,7 +125,7 @@ def test_a_field_of_another_verb_is_refused_by_name(request: Request, name: str)
     document = json.loads(request.to_json())
     if name in document:
         del document[name]
-        cls = next(cls for cls in VERBS.values() if name not in {item.name for item in fields(cls)})
+        cls = next(cls for cls in CLASSES if name not in {item.name for item in fields(cls)})
         needs = {RunRequest: {"service": "clean"}, ScheduleRequest: {"service": "clean"}}
         needs[DeletePartitionRequest] = {"partitions": ("p",)}
         document = json.loads(cls("/t", **needs.get(cls, {})).to_json())
@@ -139,49 +136,16 @@ def test_a_field_of_another_verb_is_refused_by_name(request: Request, name: str)
 
 def test_the_fields_of_other_verbs_are_known() -> None:
     common = {item.name for item in fields(Request)}
-    assert {item.name for cls in VERBS.values() for item in fields(cls)} - common == CHANGED.keys()
-
-
-EARLIER: dict[str, Any] = {
-    "all_pending": False,
-    "allow_corrupt_log_blocks": False,
-    "columns": [],
-    "comment": "",
-    "dry_run": False,
-    "instant": None,
-    "max_minutes": None,
-    "metadata": "auto",
-    "options": {},
-    "owner": "",
-    "partitions": [],
-    "result_name": "",
-    "rounds": 60,
-    "run_id": "",
-    "schedule": False,
-    "service": "compaction",
-    "storage_options": {},
-    "storage_options_file": None,
-    "table": "/t",
-    "timeline_only": False,
-    "unless_completed": False,
-    "verb": "run",
-    "version": 1,
-    "writers": 16,
-}
-"""What release 0.1 writes for a request with nothing but defaults."""
-
-
-@pytest.mark.parametrize("verb", sorted(VERBS.keys() - {"insert_overwrite", "delete_partition"}))
-def test_a_document_of_an_earlier_release_is_read(verb: str) -> None:
-    needs = {"instant": "20260102000000000"} if verb not in ("run", "schedule", "doctor", "probe_store") else {}
-    if verb.startswith("metadata_"):
-        needs = {}
-    request = parse_request(json.dumps({**EARLIER, **needs, "verb": verb}))
-    assert (type(request), request.verb, request.table) == (VERBS[verb], verb, "/t")
+    assert {item.name for cls in CLASSES for item in fields(cls)} - common == CHANGED.keys()
 
 
 def document(**changes: Any) -> str:
-    return json.dumps({"version": REQUEST_VERSION, "table": "/t", "service": "compaction", **changes})
+    service = {"service": "compaction"} if changes.get("verb") in (None, "run", "schedule") else {}
+    return json.dumps({"version": REQUEST_VERSION, "table": "/t", **service, **changes})
+
+
+def test_each_verb_is_its_class() -> None:
+    assert [cls.verb for cls in CLASSES] == [*VERBS]
 
 
 def test_a_short_request_has_defaults() -> None:
@@ -261,8 +225,7 @@ def test_what_is_not_an_object_is_refused(text: str) -> None:
 
 
 def test_the_refusal_names_the_verbs_that_take_the_field() -> None:
-    refuse_other_verbs(DoctorRequest, {"partitions": (), "columns": []})
     with pytest.raises(ConfigError, match="metadata_validate takes no partitions") as caught:
-        refuse_other_verbs(MetadataValidateRequest, {"partitions": ("files",)})
+        check_names(MetadataValidateRequest, {"partitions"})
     verbs = "delete_partition, insert_overwrite, metadata_create, metadata_drop, metadata_update"
     assert caught.value.remedy == f"it is for {verbs}"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError, HudiError
-from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.request.parse import parse_request
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.verbs.registry import parse_request
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""How a command runs its request: here, or on a Spark session that is started where there is work for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from importlib.resources import as_file, files
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hudi_cli.options import parse_pairs, table_of
+from hudi_cli.output import Output
+from hudi_cli.progress import RunProgress
+from hudi_core.errors import ZoneUnknownError
+from hudi_core.request.results import Result
+from hudi_core.request.services import SERVICES
+from hudi_core.verbs.request import Request
+from hudi_core.verbs.run import RunRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hudi_spark.engine import SessionEngine
+
+
+class Runner:
+    """Runs requests on the engine that the command names, or that their plans do; Spark is started once. `at_once`:
+    among how many requests this machine is shared. A context manager stops Spark.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        engine: str = "local",
+        master: str = "",
+        spark_conf: Iterable[str] = (),
+        *,
+        at_once: int = 1,
+    ) -> None:
+        """`spark_conf` is Spark's own configuration, as `K=V`. Raises ConfigError for another text."""
+        self._output = output
+        self._engine = engine
+        self._master = master
+        self._conf = parse_pairs(spark_conf, option="--spark-conf")
+        self._at_once = at_once
+        self._lock = threading.Lock()
+        self._session: SessionEngine | None = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.__exit__(kind, error, trace)
+
+    def run(self, request: Request) -> Result:
+        """The result of one request; raises as HudiTable.run."""
+        from hudi_core.driver import Mode, drive_with_spark  # not for help
+
+        mode = Mode.LOCAL if self._engine == "local" else Mode.AUTO
+        if self._engine == "spark":
+            mode = Mode.LOOK if request.needs_executors else Mode.LOCAL
+        table = table_of(request)
+
+        def on_spark(why: str) -> SessionEngine:
+            if mode is not Mode.LOOK:
+                self._output.note(f"{table.uri}: Spark runs this: {why}")
+            return self._started()
+
+        units = SERVICES[request.service].units if isinstance(request, RunRequest) else "steps done"
+        shown = self._at_once == 1 and not self._output.json_mode
+        with RunProgress(self._output.log, units, shown=shown) as progress:
+            return drive_with_spark(table, request, mode, on_spark, at_once=self._at_once, progress=progress)
+
+    def preview(self, request: Request) -> Result:
+        """What a run would do; nothing is written. Raises as HudiTable.preview."""
+        if not isinstance(request, RunRequest):
+            raise TypeError(f"{request.verb} is no run of a service")
+        table = table_of(request)
+        try:
+            return table.preview(request)
+        except ZoneUnknownError:
+            if self._engine == "local":
+                raise
+            # Spark's session has a zone, which a plan for a table with such an expression index needs.
+            return table.preview(self._started().with_zone(request))
+
+    def _started(self) -> SessionEngine:
+        with self._lock:
+            if self._session is None:
+                self._session = spark_engine(self._output, self._master, self._conf)
+            self._session.start()
+            return self._session
+
+
+def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
+    """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration."""
+    from hudi_spark.engine import SessionEngine
+
+    def open_session() -> SparkSession:
+        from airflow_hudi.jobs.zip import publish_zip
+        from hudi_spark.session import open_session as open_on
+
+        with (
+            output.log.status(f"starting Spark on {master}"),
+            as_file(files("hudi_cli") / "log4j2.properties") as quiet,
+        ):
+            return open_on(master, publish_zip(), conf=conf, log_config=None if output.debug else quiet)
+
+    return SessionEngine(open_session, output.warn)

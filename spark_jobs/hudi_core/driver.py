@@ -1,0 +1,114 @@
+"""The one way from a request to its result: look, plan, choose, run here, and leave the rest to Spark.
+
+hudictl and the process beside an Airflow task drive requests by it. What they left, a Spark job runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from hudi_core.engine.protocol import Engine
+from hudi_core.errors import CredentialsMissingError, ZoneUnknownError
+from hudi_core.request.results import Result
+from hudi_core.storage.registry import open_storage
+from hudi_core.table import HudiTable
+from hudi_core.verbs.request import Progress, Request
+
+if TYPE_CHECKING:
+    from hudi_core.services.engine_choice import Choice
+
+log = logging.getLogger("hudi_core.job")
+
+OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
+"""Bad input where this process is, and perhaps not where Spark is."""
+
+
+class Mode(Enum):
+    """What is done in this process: with `look` nothing, it is only found out whether there is work; with `auto` what
+    is small enough (services.engine_choice), with `local` all.
+    """
+
+    LOOK = "look"
+    AUTO = "auto"
+    LOCAL = "local"
+
+
+class SparkSide(Engine, Protocol):
+    """The engine that runs what is left (hudi_spark.engine.SessionEngine)."""
+
+    def start(self) -> object:
+        """Opens the session, and raises ConfigError where executors lack something."""
+        ...
+
+    def with_zone(self, request: Request) -> Request:
+        """The request with the session's time zone."""
+        ...
+
+
+def drive(
+    table: HudiTable, request: Request, mode: Mode, *, at_once: int = 1, progress: Progress | None = None
+) -> Result:
+    """Does of a request what `mode` says; `left` of the result says why the rest is for Spark. Planning is done here
+    unless this is a look: its instant is the one that Spark finds pending. `at_once`: among how many requests this
+    machine is shared. Raises as HudiTable.run; what is wrong with this process alone leaves all to Spark.
+    """
+    with table.one_command():
+        choice: Choice | None = None
+        try:
+            nothing = table.make_plan(request) if mode is not Mode.LOOK else None
+            if nothing is None and mode is not Mode.LOOK:
+                choice = _choose(table, request, mode, at_once)
+            if nothing is None and (choice is None or not choice.local):
+                nothing = table.nothing_to_do(request)
+        except OF_THIS_PROCESS as error:
+            if mode is Mode.LOCAL:
+                raise
+            return Result(left=error.message)
+        if nothing is not None:
+            return nothing
+        if choice is None or not choice.local:
+            return Result(left="there is work" if choice is None else choice.why)
+        if request.needs_executors:
+            where = "processes" if choice.in_processes else "threads"
+            log.info("%s: the local engine runs %s, %d %s", table.uri, choice.why, choice.width, where)
+        with choice.engine() as engine:
+            return table.run(request, engine, progress, lambda planned: _choose(table, planned, mode, at_once))
+
+
+def drive_with_spark(
+    table: HudiTable,
+    request: Request,
+    mode: Mode,
+    spark: Callable[[str], SparkSide],
+    *,
+    at_once: int = 1,
+    progress: Progress | None = None,
+) -> Result:
+    """As `drive`, and what it leaves is run on `spark`, which is called with the reason."""
+    since = time.time()
+    with table.one_command():
+        done = drive(table, request, mode, at_once=at_once, progress=progress)
+        if done.left is None:
+            return done
+        engine = spark(done.left)
+        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more than
+        # a plan.
+        engine.start()
+        return done.then(table.run(engine.with_zone(request.rest(since, done)), engine, progress))
+
+
+def run_on_target(request: Request, storage_options: Mapping[str, str], run: Callable[[HudiTable], Result]) -> Result:
+    """`run` with the table that the request names; a verb that needs none is run on the storage. Raises as
+    HudiTable.open.
+    """
+    if not request.needs_table:
+        return request.run_on_storage(open_storage(request.table, storage_options))
+    return run(HudiTable.open(request.table, storage_options, request.options))
+
+
+def _choose(table: HudiTable, request: Request, mode: Mode, at_once: int) -> Choice:
+    return table.choose_engine(request, at_once=at_once, here=mode is Mode.LOCAL)

@@ -1,0 +1,155 @@
+"""insert-overwrite and delete-partition: partitions are replaced as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.results import Result
+from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+from hudi_core.verbs.request import WHAT, Request, Work
+
+if TYPE_CHECKING:
+    from hudi_core.config.engine_config import EngineConfig
+    from hudi_core.services.context import TableContext
+    from hudi_core.services.engine_choice import Extent
+    from hudi_core.services.overwrite.plan import Overwrite
+    from hudi_core.transaction.owner import Owner
+
+MAX_TOKEN: Final = 250
+"""Characters of a token."""
+_TOKEN: Final = re.compile(rf"[^\x00-\x1f\x7f]{{1,{MAX_TOKEN}}}")
+_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _OverwriteRequest(Request):
+    has_units = True  # rows are written, and those that go are taken out of indexes
+    partitions: tuple[str, ...] = ()
+    token: str | None = None
+    dry_run: bool = False
+
+    def check_fields(self) -> None:
+        if self.token is not None and _TOKEN.fullmatch(self.token) is None:
+            remedy = f"use 1 to {MAX_TOKEN} printable characters"
+            raise ConfigError(f"{WHAT}: {self.token!r} is no token", remedy=remedy)
+        if len(set(self.partitions)) != len(self.partitions):
+            raise ConfigError(f"{WHAT}: a partition is named twice", remedy="name each partition once in `partitions`")
+
+
+@dataclass(frozen=True, slots=True)
+class InsertOverwriteRequest(_OverwriteRequest):
+    """Replaces the partitions that the rows belong to, `partitions`, or with `whole_table` all.
+
+    The rows are those of `source`, a Parquet file or a folder of them, on the table's storage or where its storage
+    options are good, or those of `query`, which Spark answers, or of the DataFrame that `dataframe` returns: the
+    `module:function` that the driver imports and calls with the Spark session and `dataframe_args` by their names. The
+    same `token` again does nothing; with `dry_run` the table stays as it is, and rows of a query or a DataFrame are
+    kept beside it until they are counted.
+    """
+
+    verb = "insert_overwrite"
+    source: str = ""
+    query: str = ""
+    dataframe: str = ""
+    dataframe_args: Mapping[str, str] = field(default_factory=dict)
+    whole_table: bool = False
+
+    def check_fields(self) -> None:
+        _OverwriteRequest.check_fields(self)
+        given = [name for name in ("source", "query", "dataframe") if getattr(self, name).strip()]
+        if not given:
+            raise ConfigError(f"{WHAT}: {self.verb} needs a source, a query or a dataframe", remedy="give one of them")
+        if len(given) > 1:
+            raise ConfigError(f"{WHAT}: {' and '.join(given)} exclude each other", remedy="give one of them")
+        if self.dataframe and _FUNCTION.fullmatch(self.dataframe) is None:
+            raise ConfigError(f"{WHAT}: {self.dataframe!r} is no function", remedy="give package.module:function")
+        if self.dataframe_args and not self.dataframe:
+            raise ConfigError(
+                f"{WHAT}: dataframe_args are for a dataframe",
+                remedy="name its function in `dataframe`, or leave them out",
+            )
+        refuse_secrets(self.dataframe_args, where="dataframe_args")
+        refuse_secret_address(self.source, what="the address of the source")
+        if self.whole_table and self.partitions:
+            raise ConfigError(
+                f"{WHAT}: partitions and whole_table exclude each other",
+                remedy="leave `partitions` empty to replace all of the table, or turn `whole_table` off",
+            )
+
+    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
+        from hudi_core.services.overwrite.verb import nothing_to_overwrite
+
+        before = nothing_to_overwrite(context, self._work(), self.source)
+        return None if before is None else Result(document=before.to_dict())
+
+    def extent(self, context: TableContext, config: EngineConfig) -> Extent:
+        from hudi_core.services.engine_choice import Extent
+        from hudi_core.services.overwrite.source import find_source
+
+        if not self.source:
+            return Extent(for_spark="it answers the query" if self.query else "it has the DataFrame")
+        return Extent.of((part.size for part in find_source(self.source, context.storage_options)[1]), config)
+
+    def run(self, work: Work) -> Result:
+        from hudi_core.services.overwrite.staged_rows import RowsFrom
+        from hudi_core.services.overwrite.verb import insert_overwrite
+
+        rows = RowsFrom(self.source, self.query, self.dataframe, self.dataframe_args)
+        done = insert_overwrite(
+            work.context, self._work(), rows, work.engine, work.owner, work.progress, dry_run=self.dry_run
+        )
+        return Result(document=done.to_dict())
+
+    def _work(self) -> Overwrite:
+        from hudi_core.services.overwrite.plan import Overwrite
+        from hudi_core.timeline.actions.commit import Operation
+
+        operation = Operation.INSERT_OVERWRITE_TABLE if self.whole_table else Operation.INSERT_OVERWRITE
+        return Overwrite(operation, self.partitions or None, token=self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePartitionRequest(_OverwriteRequest):
+    """Replaces the file groups of `partitions` by none; `token` and `dry_run` as of InsertOverwriteRequest."""
+
+    verb = "delete_partition"
+
+    def check_fields(self) -> None:
+        _OverwriteRequest.check_fields(self)
+        if not self.partitions:
+            raise ConfigError(
+                f"{WHAT}: {self.verb} needs a partition",
+                remedy="name them in `partitions`, as their folders are named; of hudictl: --partition",
+            )
+
+    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
+        from hudi_core.services.overwrite.verb import nothing_to_overwrite
+
+        before = nothing_to_overwrite(context, self._work())
+        return None if before is None else Result(document=before.to_dict())
+
+    def extent(self, context: TableContext, config: EngineConfig) -> Extent:
+        from hudi_core.metadata_table.partition_type import is_row_level
+        from hudi_core.services.engine_choice import Extent
+
+        if not any(map(is_row_level, context.config.metadata_partitions)):
+            return Extent()
+        return Extent.of(context.slice_sizes(), config)
+
+    def run(self, work: Work) -> Result:
+        from hudi_core.services.overwrite.verb import delete_partitions
+
+        done = delete_partitions(
+            work.context, self._work(), work.engine, work.owner, work.progress, dry_run=self.dry_run
+        )
+        return Result(document=done.to_dict())
+
+    def _work(self) -> Overwrite:
+        from hudi_core.services.overwrite.plan import Overwrite
+        from hudi_core.timeline.actions.commit import Operation
+
+        return Overwrite(Operation.DELETE_PARTITION, self.partitions or None, token=self.token)

@@ -1,0 +1,177 @@
+"""A verb: what hudictl, a process beside an Airflow task, a Spark job and an operator do for one class of request.
+
+A request is an object of its verb's class. As JSON it is one object with `version`, `verb` and the fields of the class
+(registry.py reads it). What a verb needs of the engine is imported where it is used: operators make requests, too, and
+run without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.results import REQUEST_VERSION, Result
+from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+
+if TYPE_CHECKING:
+    from hudi_core.config.engine_config import EngineConfig
+    from hudi_core.engine.protocol import Engine
+    from hudi_core.services.context import TableContext
+    from hudi_core.services.engine_choice import Choice, Extent
+    from hudi_core.storage.base import Storage
+    from hudi_core.transaction.owner import Owner
+
+RESULTS: Final = ".hoodie/.airflow_hudi/results"
+"""Folder in the table for results that were requested as files."""
+METADATA_MODES: Final = ("auto", "on", "off")
+WHAT: Final = "run request"
+"""What messages call a request."""
+
+_RESULT_NAME: Final = re.compile(r"[0-9A-Za-z_-]{0,64}")
+
+Progress = Callable[[str, int, int], None]
+"""Called with the instant, its units done and all its units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a request is run with: the table, the engine, who runs it, and who hears of its progress.
+
+    `choose` chooses the engine of each instant that the run plans itself: the local one, or Spark, for which the
+    instant is left as it is planned, and the run ends (Result.left). Without it `engine` runs all of them.
+    """
+
+    context: TableContext
+    engine: Engine
+    owner: Owner
+    progress: Progress | None = None
+    choose: Callable[[Request], Choice] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request(ABC):
+    """What every request carries, and what a verb answers.
+
+    `table` is the table's path or URI; of a verb that needs none any folder of a storage. `owner` identifies the
+    requester in messages to others that find the instant claimed. `options` are Hudi's names, `storage_options` those
+    of the storage; secrets are refused in both and come from the environment or the JSON file `storage_options_file` on
+    the driver. `metadata` is whether the metadata table is read: auto, on or off. `run_id` is the id of the requesting
+    run (Airflow's run id), recorded in what it completes; a random one when empty. With a `result_name` a Spark job
+    also writes its result to `results_folder`/<name>.json: the output of a driver in a cluster may not be visible.
+    """
+
+    verb: ClassVar[str]
+    """hudictl's name of the command."""
+    needs_table: ClassVar[bool] = True
+    """Whether `table` must be a Hudi table; any folder will do without."""
+    results_folder: ClassVar[str] = RESULTS
+    """Where below `table` a named result is put."""
+    looks_once: ClassVar[bool] = False
+    """Whether its steps say where they need the table as it is now, and it is looked at once between (decision 0027).
+    """
+    has_units: ClassVar[bool] = False
+    """Whether its work is units of an engine."""
+
+    table: str
+    _: KW_ONLY
+    owner: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options_file: str | None = None
+    metadata: str = "auto"
+    allow_corrupt_log_blocks: bool = False
+    run_id: str = ""
+    result_name: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for what means nothing, holds a secret, or is an option that is no text."""
+        if not self.table.strip():
+            raise ConfigError(
+                f"{WHAT}: table is empty",
+                remedy="name the table in `table`: its URI, its path, or its path below the connection's base path",
+            )
+        if self.metadata not in METADATA_MODES:
+            raise ConfigError(
+                f"{WHAT}: metadata is {self.metadata!r}, not auto, on or off", remedy="set metadata to one of these"
+            )
+        if _RESULT_NAME.fullmatch(self.result_name) is None:
+            raise ConfigError(
+                f"{WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _"
+            )
+        refuse_secret_address(self.table, what="the address of the table")
+        refuse_secrets(self.options, where="options")
+        refuse_secrets(self.storage_options, where="storage options of a run request")
+        self.check_fields()
+
+    def check_fields(self) -> None:  # noqa: B027 (most verbs have nothing to check)
+        """The checks of a verb's own fields. Raises ConfigError."""
+
+    @property
+    def needs_executors(self) -> bool:
+        """Whether an engine gets any of the work; all else is done where the request is read."""
+        return self.has_units
+
+    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
+        """The result where there is nothing to do, in the words of the run; None where there is work, or only the work
+        itself can tell. Nothing is written and no lock is taken. Raises bad input as the run does.
+        """
+        return None
+
+    def plan(self, context: TableContext, owner: Owner) -> Result | None:
+        """Writes the plan that the run is to carry out, where it makes one, so that `extent` knows it. The result where
+        nothing is to be planned and nothing is pending. Raises as the run does.
+        """
+        return None
+
+    def extent(self, context: TableContext, config: EngineConfig) -> Extent:
+        """How much the work is that the request finds now, for the choice of an engine; nothing is written."""
+        from hudi_core.services.engine_choice import Extent
+
+        return Extent()
+
+    @abstractmethod
+    def run(self, work: Work) -> Result:
+        """Does it. Raises HudiError: bad input before anything is written, ConflictError when it is safe to retry."""
+
+    def run_on_storage(self, storage: Storage) -> Result:
+        """Does what needs no table."""
+        raise TypeError(f"{self.verb} needs a table")
+
+    def rest(self, since: float, done: Result) -> Request:
+        """The request of what a run left that began at `since`, in seconds since the epoch, and came to `done`."""
+        return self
+
+    def to_json(self) -> str:
+        """One line of JSON; parse_request reads it."""
+        return json.dumps({"version": REQUEST_VERSION, "verb": self.verb, **asdict(self)}, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalInstantRequest(Request):
+    """The verbs that may name an instant."""
+
+    instant: str | None = None
+
+    def check_fields(self) -> None:
+        check_instant(self.instant)
+
+
+@dataclass(frozen=True, slots=True)
+class InstantRequest(Request):
+    """The verbs that need an instant."""
+
+    instant: str
+
+    def check_fields(self) -> None:
+        check_instant(self.instant)
+
+
+def check_instant(instant: str | None) -> None:
+    """Raises ConfigError for a text that is no instant time."""
+    if instant is not None and not (instant.isascii() and instant.isdigit() and len(instant) <= 32):
+        raise ConfigError(f"{instant!r} is not an instant time", remedy="give the digits of the instant's file name")

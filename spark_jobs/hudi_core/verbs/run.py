@@ -1,0 +1,203 @@
+"""run: executes instants of a table service, planned by whichever writer, or by the run itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from hudi_core.errors import ConfigError, HudiError
+from hudi_core.request.conditions import Conditions
+from hudi_core.request.policy import MAX_MINUTES
+from hudi_core.request.results import Result
+from hudi_core.request.services import SERVICES, Step, next_step, nothing_pending
+from hudi_core.verbs.request import WHAT, Request, Work, check_instant
+from hudi_core.verbs.schedule import check_service_name, schedule
+
+if TYPE_CHECKING:
+    from hudi_core.config.engine_config import EngineConfig
+    from hudi_core.engine.protocol import Json
+    from hudi_core.services.context import TableContext
+    from hudi_core.services.engine_choice import Choice, Extent
+    from hudi_core.services.runner import RunScope
+    from hudi_core.services.service import InstantService
+    from hudi_core.timeline.instant import Instant
+    from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest(Request):
+    """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
+
+    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch, nor when
+    the instants of the run have written `max_bytes`; plans are cut so that they are done by then, with `all_pending`
+    several, and to the bytes that are left. With `when` one is planned where one of these conditions holds
+    (request/conditions.py). `began_ms`, in milliseconds since the epoch, is when the work began that this is part of:
+    the result names options that a plan of before does not follow.
+    """
+
+    verb = "run"
+    looks_once = True
+    service: str
+    instant: str | None = None
+    all_pending: bool = False
+    schedule: bool = False
+    max_minutes: int | None = None
+    starts_until: int | None = None
+    max_bytes: int | None = None
+    began_ms: int | None = None
+    when: Mapping[str, str] = field(default_factory=dict)
+
+    def check_fields(self) -> None:
+        check_service_name(self.service)
+        check_instant(self.instant)
+        Conditions.of(self.service, self.when)
+        for name in ("all_pending", "schedule"):
+            if self.instant is not None and getattr(self, name):
+                raise ConfigError(f"{WHAT}: instant and {name} exclude each other", remedy="leave one of them out")
+        if self.max_minutes is not None and not 1 <= self.max_minutes <= MAX_MINUTES:
+            raise ConfigError(
+                f"{WHAT}: max_minutes must be between 1 and {MAX_MINUTES}",
+                remedy="set it to such a number, or leave it out",
+            )
+        if self.max_bytes is not None and self.max_bytes < 1:
+            raise ConfigError(
+                f"{WHAT}: max_bytes must be at least 1", remedy="set it to a number of bytes, or leave it out"
+            )
+
+    @property
+    def needs_executors(self) -> bool:
+        return not SERVICES[self.service].on_driver
+
+    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
+        from hudi_core.services.lifecycle import Run
+        from hudi_core.services.runner import plan_due
+        from hudi_core.services.service import ImmediateService, service_of
+
+        service = service_of(self.service)
+        if isinstance(service, ImmediateService):
+            planned = service.preview(context)
+            return None if planned.plan is not None else Result((), planned.reason)
+        if self.instant is not None:
+            service.job(Run(context, self.instant, owner)).find(context.active.load())
+            return None
+        pending = service.pending(context, context.active.load())
+        match next_step(is_pending=bool(pending), schedule=self.schedule):
+            case Step.RUN:
+                return None
+            case Step.NOTHING:
+                return Result((), nothing_pending(service.name, context.config.name))
+            case Step.PLAN:
+                if not self.when and service.has_work_before(context, owner):
+                    return None
+                planned = plan_due(context, service, owner, self.when, dry_run=True)
+                return None if planned.plan is not None else Result((), planned.reason)
+
+    def plan(self, context: TableContext, owner: Owner) -> Result | None:
+        from hudi_core.services.runner import find_work
+        from hudi_core.services.service import ImmediateService, service_of
+
+        service = service_of(self.service)
+        if self.instant is not None or isinstance(service, ImmediateService):
+            return None
+        work = find_work(context, service, owner, self._scope())
+        return None if work.instants else Result((), work.reason)
+
+    def extent(self, context: TableContext, config: EngineConfig) -> Extent:
+        """A run takes the largest of its pending plans for all of them."""
+        from hudi_core.services.engine_choice import Extent
+        from hudi_core.services.service import ImmediateService, service_of
+
+        service = service_of(self.service)
+        if SERVICES[self.service].on_driver or isinstance(service, ImmediateService):
+            return Extent()
+        pending = service.pending(context, context.active.load())
+        if self.instant is not None:
+            # The run says what is wrong with another one.
+            pending = [instant for instant in pending if instant == self.instant]
+        taken = pending if self.all_pending else pending[:1]
+        extents = (self._extent_of(context, service, instant, config) for instant in taken)
+        return reduce(or_, extents, Extent())
+
+    def _extent_of(self, context: TableContext, service: InstantService, instant: str, config: EngineConfig) -> Extent:
+        """Of several instants a plan that cannot be read is left to the run, which reports each."""
+        from hudi_core.services.engine_choice import Extent
+
+        try:
+            return service.extent(context, instant, config)
+        except HudiError as error:
+            if not self.all_pending:
+                raise
+            log.info("the plan of %s is left out of the choice of an engine: %s", instant, error)
+            return Extent()
+
+    def run(self, work: Work) -> Result:
+        from hudi_core.services.runner import ServiceRunner
+
+        choose = work.choose
+
+        def choose_for(instant: str) -> Choice:
+            assert choose is not None
+            return choose(replace(self, instant=instant, schedule=False, all_pending=False))
+
+        runner = ServiceRunner(
+            work.context, work.engine, work.owner, work.progress, None if choose is None else choose_for
+        )
+        return runner.run(self._scope())
+
+    def preview(self, context: TableContext, owner: Owner) -> Result:
+        """What `run` would do, as a document: `{"dry_run": true, "instants": [{"instant", "action", "state"}], "plan",
+        "reason"}`: the instants that it would take, with `all_pending` those that are pending now, or the plan that it
+        would make, or why neither. Nothing is written. Raises bad input as `run` does.
+        """
+        from hudi_core.services.lifecycle import Run
+        from hudi_core.services.runner import completed_before, find_work
+        from hudi_core.services.service import ImmediateService, service_of
+
+        service = service_of(self.service)
+        if isinstance(service, ImmediateService):
+            planned = schedule(context, self.service, owner, dry_run=True)
+            return _would_do([], planned.plan, planned.reason)
+        timeline = context.active.load()
+        if self.instant is not None:
+            named = service.job(Run(context, self.instant, owner)).find(timeline)
+            if named.is_completed:
+                return _would_do([], None, completed_before(service, self.instant))
+            return _would_do([named], None, None)
+        work = find_work(context, service, owner, self._scope(), dry_run=True)
+        taken = work.instants if self.all_pending else work.instants[:1]
+        pending = [service.job(Run(context, instant, owner)).find(timeline) for instant in taken]
+        reason = work.reason
+        if not pending and self.schedule and not self.when and service.has_work_before(context, owner):
+            reason = "; ".join(filter(None, (reason, "failed writes would be rolled back first")))
+        return _would_do(pending, work.plan, reason)
+
+    def rest(self, since: float, done: Result) -> RunRequest:
+        if not done.instants:
+            return self
+        most = None if self.max_bytes is None else max(1, self.max_bytes - done.bytes_written)
+        return replace(self.begun(since), max_bytes=most)
+
+    def begun(self, since: float) -> RunRequest:
+        """The request as part of a run that began at `since`, in seconds since the epoch: its minutes go on."""
+        ends = [] if self.starts_until is None else [self.starts_until]
+        if self.max_minutes is not None:
+            ends.append(int(since) + 60 * self.max_minutes)
+        return replace(self, max_minutes=None, starts_until=min(ends, default=None))
+
+    def _scope(self) -> RunScope:
+        from hudi_core.services.runner import RunScope
+
+        return RunScope(**{item.name: getattr(self, item.name) for item in fields(RunScope)})
+
+
+def _would_do(pending: Sequence[Instant], plan: Json | None, reason: str | None) -> Result:
+    instants = [
+        {"instant": one.requested_time, "action": one.pending_action, "state": one.state.value} for one in pending
+    ]
+    return Result(document={"dry_run": True, "instants": instants, "plan": plan, "reason": reason})
