@@ -72,7 +72,7 @@ def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> 
     """
     if request.max_bytes is None or written_bytes(result) < request.max_bytes or result.get("exit_code"):
         return None
-    again = request.begun(since)
+    again = request.counted_from(since)
     return None if again.starts_until is not None and time.time() >= again.starts_until else again
 
 

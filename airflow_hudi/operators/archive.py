@@ -69,7 +69,7 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
         else:
             done = run_until_done(self.new_job(reader, RunRequest(service=SERVICE, **requested)), self.patience)
             gone = sorted(before - set(reader.load().requested_times))
-            if done is not None and not done.left_out:
+            if done is not None and not done.omitted:
                 # Another process may have archived some of them.
                 gone = sorted({item.instant for item in done.instants})
             count, reason = len(gone), done and done.reason

@@ -261,7 +261,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
             rounds = zip(left, taken, strict=True) if budget.left(results.values()) else ()
             more = {place: again for place, item in rounds if (again := next_round(item, found[place], since))}
             left = [place for place in left if place in more or _is_held(results[place])]
-            current |= {place: more.get(place) or current[place].begun(since) for place in left}
+            current |= {place: more.get(place) or current[place].counted_from(since) for place in left}
             if more or not left:
                 continue
             # The wait counts from its beginning: the work may have taken longer than a task waits.

@@ -95,7 +95,7 @@ class Result:
     """`{"type", "message", "path", "remedy"}`."""
     error_code: int = EXIT_FAILED
     """The exit code of `error`."""
-    left_out: int = 0
+    omitted: int = 0
     """How many instants a line of a log had no room for."""
 
     @staticmethod
@@ -153,7 +153,7 @@ class Result:
         """The members of a result line, in the length that one line of a log can hold (_shortened)."""
         value = {"document": dict(self.document)} if self.document is not None else self.to_dict()
         value |= {} if self.engine is None else {"engine": self.engine}
-        value |= {"left_out": self.left_out} if self.left_out else {}
+        value |= {"left_out": self.omitted} if self.omitted else {}
         return _shortened(value) | ({} if self.left is None else {SUBMIT: self.left})
 
     @staticmethod

@@ -181,9 +181,9 @@ class RunRequest(Request):
         if not done.instants:
             return self
         most = None if self.max_bytes is None else max(1, self.max_bytes - done.bytes_written)
-        return replace(self.begun(since), max_bytes=most)
+        return replace(self.counted_from(since), max_bytes=most)
 
-    def begun(self, since: float) -> RunRequest:
+    def counted_from(self, since: float) -> RunRequest:
         """The request as part of a run that began at `since`, in seconds since the epoch: its minutes go on."""
         ends = [] if self.starts_until is None else [self.starts_until]
         if self.max_minutes is not None:

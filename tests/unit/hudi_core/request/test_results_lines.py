@@ -51,7 +51,7 @@ RESULTS = [
     Result((), "nothing is due"),
     Result(document={"instant": None, "reason": "none"}, engine="local"),
     Result.of_error(ConflictError("busy", remedy="wait")),
-    Result((DONE,), left_out=3),
+    Result((DONE,), omitted=3),
 ]
 
 

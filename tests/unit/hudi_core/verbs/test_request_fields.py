@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.results import InstantResult, Result
 from hudi_core.storage.probe import FOLDER
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
@@ -145,12 +144,3 @@ def test_the_request_and_the_configuration_need_no_arrow() -> None:
         "assert not {'pyarrow', 'numpy', 'pyspark', 'airflow'} & set(sys.modules), 'heavy imports'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_minutes_and_bytes_of_a_run_go_on_in_what_is_left_of_it() -> None:
-    run = RunRequest("a", "compaction", schedule=True, max_minutes=1, starts_until=2000, max_bytes=100)
-    some, all_of_them = (Result((InstantResult("1", "commit", "completed", bytes_written=size),)) for size in (30, 100))
-    assert run.rest(1000.5, some) == RunRequest("a", "compaction", schedule=True, starts_until=1060, max_bytes=70)
-    assert run.rest(1990, all_of_them) == RunRequest("a", "compaction", schedule=True, starts_until=2000, max_bytes=1)
-    assert RunRequest("a", "compaction").rest(1000, some) == RunRequest("a", "compaction")
-    assert run.rest(1000, Result(left="large")) is run

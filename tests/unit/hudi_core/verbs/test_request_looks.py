@@ -193,27 +193,6 @@ def test_a_timeline_that_changes_during_a_look_is_listed_again(golden: Golden) -
         assert sorted(info.name for info in storage.list_files(folder)) == before[1:]
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_an_update_of_the_metadata_table_is_looked_at(
-    golden: Golden, version: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """By running it up to its first change: what it records in the properties as whole is one, and is there then."""
-    table = golden(version, "mdt_all_mor").table
-    request = MetadataUpdateRequest(str(table), options={"spark.sql.session.timeZone": "UTC"})
-    done(table, request)
-    before, found = contents(table), looked(table, request)
-    assert found is not None
-    assert found == done(table, request)
-    assert (found["applied"], found["cleaned"]["instants"], contents(table)) == ([], [], before)
-    metadata_timeline = open_context(table).active.folder.replace(".hoodie", ".hoodie/metadata/.hoodie", 1)
-    newest_of_it = max(path for path in (table / metadata_timeline).glob("*.deltacommit") if path.is_file())
-    newest_of_it.unlink()
-    caplog.clear()
-    assert looked(table, request) is None
-    assert caplog.messages == []
-    assert done(table, request)["applied"]
-
-
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_restore_that_is_done_is_looked_at(golden: Golden, version: str) -> None:
     """What a restore that died left behind is work."""
