@@ -61,7 +61,7 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The session that runs actions."""
+        """The session that runs actions. It is opened in the caller's thread: the main one gets a handler of SIGINT."""
         return self._spark
 
     def run(
@@ -80,12 +80,10 @@ class SparkEngine:
         """
         if not units:
             return []
-        packed = pack_units(units, compress=True)
+        spark, packed = self.session, pack_units(units, compress=True)
         with ProgressFolder(len(units), progress) as ticks:
             runner = UnitRunner(task, packed, run_epoch, ticks.path)
-            rows = self._collect(
-                lambda: self.session.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA)
-            )
+            rows = self._collect(lambda: spark.range(0, len(units), 1, len(units)).mapInArrow(runner, RESULT_SCHEMA))
         return _results(rows, result_type(task), len(units), "units")
 
     def exchange(
@@ -106,12 +104,12 @@ class SparkEngine:
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
-        packed = pack_units(units, compress=True) if units else None
+        spark, packed = self.session, pack_units(units, compress=True) if units else None
         with ProgressFolder(len(units) + shards, in_units(progress, len(units), shards)) as ticks:
             producer = None if packed is None else RowProducer(produce, packed, run_epoch, shards, ticks.path)
             consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
             rows = self._collect(
-                lambda: exchanged(self.session, producer, len(units), consumer, shards),
+                lambda: exchanged(spark, producer, len(units), consumer, shards),
                 getattr(units[0], "rows_per_batch", None) if units else None,
             )
         return _results(rows, result_type(consume), shards, "shards")
@@ -132,9 +130,11 @@ class SparkEngine:
         return staged_names(frame, folder, storage_options, frozenset(row.name for row in rows))
 
     def _collect(self, plan: Callable[[], DataFrame], most_rows: int | None = None) -> list[Row]:
+        spark = self.session
+
         def act() -> list[Row]:
             # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
-            with rows_per_batch(self.session, most_rows):
+            with rows_per_batch(spark, most_rows):
                 rows: list[Row] = plan().collect()
             return rows
 

@@ -46,10 +46,8 @@ def translate(error: Exception) -> HudiError:
     missing = _MISSING.search(text)
     if missing is not None:
         module = (missing.group(1) or "pyarrow").split(".")[0]
-        return ConfigError(
-            f"Spark's executors have no Python module {module}",
-            remedy=REMEDY_ZIP if module in _ENGINE_ERRORS else REMEDY_WHEEL,
-        )
+        what = f"Spark's executors have no Python module {module}"
+        return ConfigError(what, remedy=REMEDY_ZIP if module in _ENGINE_ERRORS else REMEDY_WHEEL)
     if "PYTHON_VERSION_MISMATCH" in text or "different version than that in driver" in text:
         remedy = "set PYSPARK_PYTHON (spark.pyspark.python) to the driver's Python release on the executors"
         return ConfigError("Spark's executors run another Python release than the driver", remedy=remedy)

@@ -97,10 +97,8 @@ def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -
         raise ConfigError(f"Spark Connect cannot start: {error}", remedy="pip install 'pyspark[connect]'") from error
     except SPARK_FAILURES as error:
         address, _, parameters = url.partition(";")
-        raise ExecutionError(
-            f"no Spark Connect session at {address}: {_without_secrets(str(error), parameters)}",
-            remedy="is the server running, and the address right?",
-        ) from None  # the cause may quote the token of the address
+        what = f"no Spark Connect session at {address}: {_without_secrets(str(error), parameters)}"
+        raise ExecutionError(what, remedy="is the server running, and the address right?") from None
     return spark
 
 

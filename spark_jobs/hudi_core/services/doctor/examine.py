@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES, HeartbeatConfig
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor import base_files, clocks, compression, indexes, instants, listings, wheels, writers
@@ -15,10 +15,11 @@ from hudi_core.services.doctor.data_files import DataFiles
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.doctor.log_files import damaged_logs
 from hudi_core.services.doctor.wheels import ExecutorObservations, Wheel
+from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.storage.one_look import one_look
 from hudi_core.storage.registry import scheme_of
 from hudi_core.transaction.locks.registry import read_signs
-from hudi_core.transaction.writer_heartbeats import eager_writers, read_heartbeats, with_own_writes
+from hudi_core.transaction.writer_heartbeats import eager_writers
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -73,8 +74,7 @@ def examine(
 def _examine(context: TableContext, files: bool, executors: ExecutorObservations | None) -> DoctorReport:
     now, scheme = time.time(), scheme_of(context.uri)
     modified, timeline = context.active.modified(), context.active.load()
-    heartbeats = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time)
-    heartbeats = with_own_writes(heartbeats, context.storage, context.active, timeline)
+    heartbeats = heartbeats_of(context, timeline, read_only=True)
     mode = CONCURRENCY_MODE.name
     options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
     stalled_after = STALLED_MINUTES.read(context.options) * 60.0

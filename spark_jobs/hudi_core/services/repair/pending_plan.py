@@ -82,11 +82,9 @@ def _nothing_pending(context: TableContext, timeline: Timeline, instant: str) ->
         state = f"its {done} is completed"
     elif timeline.contains_or_before_start(instant):
         state = "it is older than the timeline: `hudictl timeline TABLE --archived` shows whether it is archived"
-    return ConfigError(
-        f"nothing is pending at instant {instant}: {state}",
-        path=context.active.folder,
-        remedy="list the pending instants with `hudictl timeline TABLE --state requested` and `--state inflight`",
-    )
+    what = f"nothing is pending at instant {instant}: {state}"
+    remedy = "list the pending instants with `hudictl timeline TABLE --state requested` and `--state inflight`"
+    return ConfigError(what, path=context.active.folder, remedy=remedy)
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:

@@ -85,11 +85,9 @@ def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
     timeline = context.active.load()
     plan = find_pending(context, timeline, instant)
     if plan.kind == "write":
-        raise ConfigError(
-            f"{plan.instant.action} {instant} is a write: only its own writer could go on with it",
-            path=context.active.path_of(plan.instant),
-            remedy=f"roll it back when its writer is dead: `hudictl rollback TABLE --instant {instant}`",
-        )
+        what = f"{plan.instant.action} {instant} is a write: only its own writer could go on with it"
+        remedy = f"roll it back when its writer is dead: `hudictl rollback TABLE --instant {instant}`"
+        raise ConfigError(what, path=context.active.path_of(plan.instant), remedy=remedy)
     if plan.damaged is not None:
         remedy = f"drop it: `hudictl unschedule TABLE {instant}`"
         raise CorruptFileError(

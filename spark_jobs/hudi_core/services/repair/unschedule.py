@@ -120,10 +120,8 @@ def _check_droppable(context: TableContext, plan: PendingPlan) -> None:
         what = f"{plan.kind} {instant} is half done: its files may be gone already"
         raise TimelineError(what, remedy=f"finish it: {finish}")
     if plan.kind == Action.SAVEPOINT:
-        raise ConfigError(
-            f"the savepoint of {instant} is not finished",
-            remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`",
-        )
+        what = f"the savepoint of {instant} is not finished"
+        raise ConfigError(what, remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`")
 
 
 def _drop_inflight_clean(
@@ -147,10 +145,8 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
     removed: dict[str, int] = {}
     with claimed(context, instant, owner) as claim:
         if claim.completed is not None:
-            raise ConflictError(
-                f"an earlier run had decided to complete {action} {instant}, and it is completed now",
-                path=context.active.folder,
-            )
+            what = f"an earlier run had decided to complete {action} {instant}, and it is completed now"
+            raise ConflictError(what, path=context.active.folder)
         partitions = partitions_of(context, plan)
         if partitions:
             _, removed = roll_back_attempt(context, instant, action, partitions, claim.held)
@@ -211,11 +207,8 @@ def _check_no_rows_lost(context: TableContext, timeline: Timeline, plan: Pending
     logs, writers = _users_of(context, timeline, plan)
     instant = plan.instant.requested_time
     if logs and plan.kind == Action.CLUSTERING:
-        raise TimelineError(
-            f"{len(logs)} log files of later writes are in the buckets that clustering {instant} makes",
-            path=logs[0],
-            remedy="let Hudi run it",
-        )
+        what = f"{len(logs)} log files of later writes are in the buckets that clustering {instant} makes"
+        raise TimelineError(what, path=logs[0], remedy="let Hudi run it")
     if logs:
         raise TimelineError(
             f"{len(logs)} log files of later writes belong to the slices that compaction {instant} opened; "

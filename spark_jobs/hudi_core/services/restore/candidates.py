@@ -65,11 +65,9 @@ class RestoreCandidates:
         """
         target = commit_at(self._timeline, time)
         if target is None:
-            raise ConfigError(
-                f"the timeline holds no completed commit at instant {time}",
-                path=self._context.active.folder,
-                remedy="list the instants that can be restored with `hudictl restore TABLE --dry-run`",
-            )
+            what = f"the timeline holds no completed commit at instant {time}"
+            remedy = "list the instants that can be restored with `hudictl restore TABLE --dry-run`"
+            raise ConfigError(what, path=self._context.active.folder, remedy=remedy)
         reason = self.reason(target)
         if reason is not None:
             usable = [item.instant for item in self.all() if item.reason is None]

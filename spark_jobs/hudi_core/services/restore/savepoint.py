@@ -58,11 +58,8 @@ def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *
 def _newest(context: TableContext, timeline: Timeline) -> str:
     newest = timeline.commits().last()
     if newest is None:
-        raise ConfigError(
-            "the table has no completed commit",
-            path=context.active.folder,
-            remedy="a savepoint keeps the files of a commit",
-        )
+        what = "the table has no completed commit"
+        raise ConfigError(what, path=context.active.folder, remedy="a savepoint keeps the files of a commit")
     return newest.requested_time
 
 
@@ -115,11 +112,8 @@ def savepoint_to_delete(context: TableContext, instant: str) -> Instant:
     """The savepoint of `instant` in any state. Raises ConfigError where there is none."""
     savepoint = context.active.load().find(instant, Action.SAVEPOINT)
     if savepoint is None:
-        raise ConfigError(
-            f"there is no savepoint of instant {instant}",
-            path=context.active.folder,
-            remedy="list them: `hudictl savepoint list TABLE`",
-        )
+        what = f"there is no savepoint of instant {instant}"
+        raise ConfigError(what, path=context.active.folder, remedy="list them: `hudictl savepoint list TABLE`")
     return savepoint
 
 
@@ -186,24 +180,18 @@ class SavepointJob(Job[None, None]):
 def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
     target, candidates = commit_at(timeline, instant), RestoreCandidates(context, timeline)
     if target is None:
-        raise ConfigError(
-            f"the timeline holds no completed commit at instant {instant}",
-            path=context.active.folder,
-            remedy="list the instants with `hudictl timeline TABLE --state completed`",
-        )
+        what = f"the timeline holds no completed commit at instant {instant}"
+        remedy = "list the instants with `hudictl timeline TABLE --state completed`"
+        raise ConfigError(what, path=context.active.folder, remedy=remedy)
     if candidates.retained is not None and instant < candidates.retained:
-        raise TimelineError(
-            f"commit {instant} cannot be kept: cleans may have removed files of it",
-            path=context.active.folder,
-            remedy=f"the oldest commit whose files are all there is {candidates.retained}",
-        )
+        what = f"commit {instant} cannot be kept: cleans may have removed files of it"
+        remedy = f"the oldest commit whose files are all there is {candidates.retained}"
+        raise TimelineError(what, path=context.active.folder, remedy=remedy)
     lost = candidates.why_lost(target)
     if lost is not None:
-        raise TimelineError(
-            f"commit {instant} cannot be kept: {lost}",
-            path=context.active.folder,
-            remedy="keep a later commit; `hudictl restore TABLE --dry-run` lists those that can be restored",
-        )
+        what = f"commit {instant} cannot be kept: {lost}"
+        remedy = "keep a later commit; `hudictl restore TABLE --dry-run` lists those that can be restored"
+        raise TimelineError(what, path=context.active.folder, remedy=remedy)
 
 
 def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:

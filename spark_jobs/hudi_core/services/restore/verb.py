@@ -111,10 +111,8 @@ def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> 
             f"restore {pending.requested_time} {what}", remedy=finish_restore("", pending.requested_time)
         )
     if plan.target != target:
-        raise TimelineError(
-            f"restore {pending.requested_time} to {plan.target} is not finished",
-            remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`",
-        )
+        what = f"restore {pending.requested_time} to {plan.target} is not finished"
+        raise TimelineError(what, remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`")
     return pending.requested_time
 
 
@@ -160,10 +158,9 @@ def _refuse_live_writers(context: TableContext, timeline: Timeline, going: list[
         return
     live = heartbeats_of(context, timeline, read_only=True).live().intersection(pending)
     if live:
-        raise ConflictError(
-            f"a writer is at work on instant {min(live)}",
-            remedy="stop all writers of the table and wait until their heartbeats expire; then restore",
-        )
+        what = f"a writer is at work on instant {min(live)}"
+        remedy = "stop all writers of the table and wait until their heartbeats expire; then restore"
+        raise ConflictError(what, remedy=remedy)
 
 
 def _last_restore(context: TableContext, target: str) -> str | None:

@@ -85,11 +85,8 @@ def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs
         why = f"is what {plans[-1].action} {plans[-1].requested_time} was planned on"
         raise _refused(target, why, "unschedule that plan first, or run it")
     if inputs.cleaned:
-        raise _refused(
-            target,
-            f"cannot be undone: clean {inputs.cleaned[-1]} removes what its file groups held before",
-            "write the rows again; a savepoint before the next write keeps such files",
-        )
+        why = f"cannot be undone: clean {inputs.cleaned[-1]} removes what its file groups held before"
+        raise _refused(target, why, "write the rows again; a savepoint before the next write keeps such files")
 
 
 def _is_later(instant: Instant, target: Instant) -> bool:
@@ -142,11 +139,9 @@ def _refused(target: Instant, why: str, remedy: str) -> TimelineError:
 def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
     """Raises, before anything is written, where `target` may not be rolled back; ConflictError for a live writer."""
     if target.state is State.REQUESTED and is_planned(context, target):
-        raise TimelineError(
-            f"{target.action} {target.requested_time} is only planned: there is nothing to roll back",
-            path=context.active.path_of(target),
-            remedy=f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`",
-        )
+        what = f"{target.action} {target.requested_time} is only planned: there is nothing to roll back"
+        remedy = f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`"
+        raise TimelineError(what, path=context.active.path_of(target), remedy=remedy)
     publisher = context.metadata_publisher()
     if publisher is not None:
         publisher.check()

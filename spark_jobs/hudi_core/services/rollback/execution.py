@@ -85,11 +85,9 @@ class RollbackExecution:
         """
         used = used_log_file(self._context, timeline, self.plan.instant, self.steps, undone)
         if used is not None:
-            raise FormatError(
-                f"the rollback's plan deletes {used}, which holds rows of a completed instant",
-                path=self._source,
-                remedy=f"delete this file of the plan, then `hudictl rollback TABLE --instant {self.plan.instant}`",
-            )
+            what = f"the rollback's plan deletes {used}, which holds rows of a completed instant"
+            remedy = f"delete this file of the plan, then `hudictl rollback TABLE --instant {self.plan.instant}`"
+            raise FormatError(what, path=self._source, remedy=remedy)
 
     def begin(self, guard: Guard, *, restores: bool = False, keeps_plan: bool = False) -> None:
         """Makes the rollback inflight and the completed instant pending: nothing reads or builds on it from here on.

@@ -74,10 +74,9 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         """
         pending = timeline.pending().of_actions(Action.RESTORE).last()
         if pending is not None:  # it finishes its own rollbacks, and needs the others to be completed before it starts
-            raise TimelineError(
-                f"restore {pending.requested_time} is not finished",
-                remedy=f"finish it: {finish_restore(restore_target(self.active, pending), pending.requested_time)}",
-            )
+            what = f"restore {pending.requested_time} is not finished"
+            remedy = f"finish it: {finish_restore(restore_target(self.active, pending), pending.requested_time)}"
+            raise TimelineError(what, remedy=remedy)
         if not self.find(timeline).is_completed:
             self.is_dropped = rollback_target(self.active, self.instant) is None
             if self.is_dropped:

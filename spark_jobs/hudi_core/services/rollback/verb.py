@@ -110,11 +110,8 @@ def _roll_back(
     if target is None:
         done = _completed_rollback_of(context, timeline, instant)
         if done is None:
-            raise ConfigError(
-                f"the timeline holds no instant {instant}",
-                path=context.active.folder,
-                remedy="list the instants: `hudictl timeline TABLE`",
-            )
+            what = f"the timeline holds no instant {instant}"
+            raise ConfigError(what, path=context.active.folder, remedy="list the instants: `hudictl timeline TABLE`")
         return _finish(context, done, owner, dry_run)
     if target.is_completed and unless_completed:
         return _kept(target)
@@ -130,11 +127,9 @@ def _roll_back(
     if not target.is_completed and _completed_now(context, instant, owner):
         if unless_completed:
             return _kept(target)
-        raise ConflictError(
-            f"an earlier run had decided to complete {target.action} {instant}, and so it is completed now",
-            path=context.active.folder,
-            remedy="its rows stay; to remove them all the same, run it again",
-        )
+        what = f"an earlier run had decided to complete {target.action} {instant}, and so it is completed now"
+        remedy = "its rows stay; to remove them all the same, run it again"
+        raise ConflictError(what, path=context.active.folder, remedy=remedy)
     return _finish(context, request_rollback(context, target, owner), owner, dry_run=False)
 
 
@@ -204,12 +199,9 @@ def _write_at(context: TableContext, timeline: Timeline, time: str) -> Instant |
     at_time = [item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT]
     write = next((item for item in at_time if item.action in WRITE_ACTIONS), None)
     if write is None and at_time:
-        raise ConfigError(
-            f"{at_time[0].action} {time} cannot be rolled back",
-            path=context.active.folder,
-            remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it "
-            "completes",
-        )
+        what = f"{at_time[0].action} {time} cannot be rolled back"
+        remedy = "only writes, compactions and clusterings can; a clean or a rollback is run again until it completes"
+        raise ConfigError(what, path=context.active.folder, remedy=remedy)
     return write
 
 
