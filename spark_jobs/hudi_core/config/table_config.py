@@ -213,11 +213,10 @@ def _read_valid(storage: Storage, main: str, backup: str) -> TableConfig:
 
 def _no_table(storage: Storage, main: str) -> ConfigError:
     """The error for a folder without the file, or for one that does not exist: two requests more, at the end only."""
-    if storage.list_names("") or storage.list_folders(""):
-        message = f"{storage.uri} is not a Hudi table: the file is missing"
-        return ConfigError(message, path=main, remedy="check the address of the table")
-    message = f"{storage.uri} is not a Hudi table: the folder does not exist or is empty"
-    return ConfigError(message, path=main, remedy="check the address of the table")
+    is_there = storage.list_names("") or storage.list_folders("")
+    what = "the file is missing" if is_there else "the folder does not exist or is empty"
+    message, remedy = f"{storage.uri} is not a Hudi table: {what}", "check the address of the table"
+    return ConfigError(message, path=main, remedy=remedy)
 
 
 def _check_whole(raw: Mapping[str, str], path: str) -> None:

@@ -78,16 +78,11 @@ class _Entry(NamedTuple):
     requested: _Place | None
 
 
-class _Found(NamedTuple):
-    """What the files of an archive hold: its completed instants in timeline order."""
-
-    files: list[FileInfo]
-    entries: dict[InstantKey, _Entry]
-
-
-_last_found: Final[WeakKeyDictionary[Storage, dict[str, _Found]]] = WeakKeyDictionary()
-"""By storage and folder: a command opens the archive several times, and reads it once while path, size and modification
-time of every file are the same.
+_last_read: Final[WeakKeyDictionary[Storage, dict[str, tuple[list[FileInfo], dict[InstantKey, _Entry]]]]] = (
+    WeakKeyDictionary()
+)
+"""By storage and folder, the files and what they hold: a command opens the archive several times, and reads it once
+while path, size and modification time of every file are the same.
 """
 
 
@@ -166,14 +161,12 @@ class LogArchive:
 
     @cached_property
     def _entries(self) -> dict[InstantKey, _Entry]:
-        folders = _last_found.setdefault(self._storage, {})
+        folders = _last_read.setdefault(self._storage, {})
         files = [file for _, file in archive_files(self._storage, self._folder)]
-        found = folders.pop(self._folder, None)
-        if found is None or found.files != files:
-            found = None  # not two of them in memory
-            found = _Found(files, self._read(files))
-        folders[self._folder] = found
-        return found.entries
+        if self._folder not in folders or folders[self._folder][0] != files:
+            folders.pop(self._folder, None)  # not two of them in memory
+            folders[self._folder] = files, self._read(files)
+        return folders[self._folder][1]
 
     def _read(self, files: list[FileInfo]) -> dict[InstantKey, _Entry]:
         completed: dict[InstantKey, _Place] = {}

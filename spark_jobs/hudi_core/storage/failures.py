@@ -59,21 +59,15 @@ def check_removable(folder: str, uri: str) -> None:
 
 def service_code(error: BaseException | None) -> str | None:
     """The S3 error code of a failure or its cause (`PreconditionFailed`, …)."""
-    while error is not None:
-        response = getattr(error, "response", None)
-        if isinstance(response, dict):
-            return cast("str | None", response.get("Error", {}).get("Code"))
-        error = error.__cause__
-    return None
+    responses = (getattr(failure, "response", None) for failure in _with_causes(error))
+    response = next((response for response in responses if isinstance(response, dict)), {})
+    return cast("str | None", response.get("Error", {}).get("Code"))
 
 
-def lacks_credentials(error: BaseException | None) -> bool:
-    """Whether a failure or its cause says that this process has no credentials."""
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        if type(error).__name__ in _NO_CREDENTIALS:
-            return True
+        yield error
         error = error.__cause__
-    return False
 
 
 def _is_busy(error: BaseException, path: str, uri: str) -> bool:
@@ -97,7 +91,7 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
         return error
     if service_code(error) == "NoSuchBucket":
         return missing_bucket(path, uri)
-    if lacks_credentials(error):
+    if any(type(failure).__name__ in _NO_CREDENTIALS for failure in _with_causes(error)):
         return CredentialsMissingError(f"this process has no credentials for {uri}: {error}", path=path)
     if isinstance(error, _ABSENT):
         return StorageNotFoundError(f"no such file in {uri}", path=path)

@@ -24,6 +24,7 @@ _MAX_WRITERS = 256
 _MAX_ROUNDS = 100_000
 _BODY_BYTES = 512
 _MAX_PROBLEMS = 10
+_LOST = (StorageExistsError, StorageConflictError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +131,6 @@ def _clock_ahead(storage: Storage, path: str) -> float:
     return modified - after if modified > after else modified - before
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    won: bool
-    failure: Exception | None
-    seconds: float
-
-
 def _race(
     storage: Storage, folder: str, writers: int, rounds: int, kind: Literal["create", "replace"], problems: list[str]
 ) -> RaceResult:
@@ -145,9 +139,9 @@ def _race(
     for number in range(rounds):
         path = f"{folder}/{number:06d}"
         attempts = _round(storage, path, writers, kind)
-        winners = [writer for writer, attempt in enumerate(attempts) if attempt.won]
-        failed = [attempt.failure for attempt in attempts if attempt.failure is not None]
-        slowest = max(slowest, *(attempt.seconds for attempt in attempts))
+        winners = [writer for writer, (error, _) in enumerate(attempts) if error is None]
+        failed = [error for error, _ in attempts if error is not None and not isinstance(error, _LOST)]
+        slowest = max(slowest, *(seconds for _, seconds in attempts))
         several += len(winners) > 1
         none += not winners
         failures += len(failed)
@@ -160,29 +154,27 @@ def _race(
     return RaceResult(rounds, several, none, wrong, failures, time.monotonic() - started, slowest)
 
 
-def _round(storage: Storage, path: str, writers: int, kind: Literal["create", "replace"]) -> list[_Attempt]:
+def _round(
+    storage: Storage, path: str, writers: int, kind: Literal["create", "replace"]
+) -> list[tuple[HudiError | None, float]]:
+    """What became of each writer, None of one that won, and how long that took."""
     version = None
     if kind == "replace":
         storage.write(path, b"before")
         version = storage.read_versioned(path)[1]
     barrier = threading.Barrier(writers)
 
-    def attempt(writer: int) -> _Attempt:
-        failure: Exception | None = None
-        won = False
+    def attempt(writer: int) -> tuple[HudiError | None, float]:
         barrier.wait()
         started = time.monotonic()
         try:
-            if kind == "create":
+            if version is None:
                 storage.create_exclusive(path, _body(writer))
             else:
                 storage.write_if(path, _body(writer), version=version)
-            won = True
-        except (StorageExistsError, StorageConflictError):
-            pass
         except HudiError as error:
-            failure = error
-        return _Attempt(won, failure, time.monotonic() - started)
+            return error, time.monotonic() - started
+        return None, time.monotonic() - started
 
     with ThreadPoolExecutor(writers) as pool:
         return list(pool.map(attempt, range(writers)))

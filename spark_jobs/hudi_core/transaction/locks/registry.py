@@ -104,16 +104,10 @@ def read_signs(
     instants = fresh.keys() | young.keys()
     claims = {instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")] for instant in instants}
     ours = {instant for instant, names in claims.items() if names}
-    mode = (
-        CONCURRENCY_MODE.read(options)
-        if CONCURRENCY_MODE.is_set(options)
-        else CONCURRENCY_MODE.read(config.raw, path=config.path)
-    )
-    return WriterSigns(
-        {instant: age for instant, age in fresh.items() if instant not in ours or is_released(claims[instant])},
-        {instant: age for instant, age in young.items() if instant not in ours},
-        mode,
-    )
+    is_set = CONCURRENCY_MODE.is_set(options)
+    mode = CONCURRENCY_MODE.read(options if is_set else config.raw, path=None if is_set else config.path)
+    beating = {instant: age for instant, age in fresh.items() if instant not in ours or is_released(claims[instant])}
+    return WriterSigns(beating, {instant: age for instant, age in young.items() if instant not in ours}, mode)
 
 
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
