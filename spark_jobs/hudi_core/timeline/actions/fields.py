@@ -30,7 +30,9 @@ def member(raw: dict[str, Any], name: str, kind: type | tuple[type, ...], *, pat
 
 def _of_items(raw: dict[str, Any], name: str, kind: type, fits: Callable[[Any], bool], expected: str, path: str) -> Any:
     """A list or map whose items all fit, empty when it is absent or null."""
-    found = member(raw, name, kind, path=path, default=kind())
+    if raw.get(name) is None:
+        return kind()
+    found = member(raw, name, kind, path=path)
     if not all(map(fits, found.values() if kind is dict else found)):
         raise CorruptFileError(f"{name!r} holds something other than {expected}", path=path)
     return found
