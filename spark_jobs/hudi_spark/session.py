@@ -98,7 +98,8 @@ def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -
     except SPARK_FAILURES as error:
         address, _, parameters = url.partition(";")
         what = f"no Spark Connect session at {address}: {_without_secrets(str(error), parameters)}"
-        raise ExecutionError(what, remedy="is the server running, and the address right?") from None
+        remedy = "is the server running, and the address right?"
+        raise ExecutionError(what, remedy=remedy) from None  # the cause may quote the token of the address
     return spark
 
 
