@@ -92,7 +92,7 @@ def plan_undo(context: TableContext, target: Instant, timeline: Timeline, *, res
     slice_goes = restoring and failed.is_compaction and not context.config.features.rollback_deletes_logs
     if target.state is State.REQUESTED and not slice_goes:
         return []
-    by_markers = ROLLBACK_USING_MARKERS.read(context.options) and not target.is_completed and not restoring
+    by_markers = not (target.is_completed or restoring) and ROLLBACK_USING_MARKERS.read(context.options)
     if by_markers and (markers := list_markers(context.storage, failed.time)):
         return sorted(_by_markers(context, failed, markers), key=_order)
     return sorted(_by_listing(context, failed, timeline, restoring), key=_order)
