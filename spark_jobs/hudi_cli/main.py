@@ -15,14 +15,13 @@ from typing import TextIO
 import click
 
 from hudi_cli.doctor_commands import doctor, probe_store
-from hudi_cli.inspect_commands import files, show, timeline
+from hudi_cli.inspect_commands import files, plan, show, timeline
 from hudi_cli.metadata_commands import metadata
-from hudi_cli.options import CommandGroup
 from hudi_cli.output import NotPrintedError, Output, open_streams, results_only_stdout
 from hudi_cli.overwrite_commands import delete_partition, insert_overwrite
-from hudi_cli.plan_command import plan
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run, show_all
+from hudi_cli.verb_command import VerbGroup
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
 from hudi_core.request.json_fields import check_text
@@ -33,7 +32,7 @@ from hudi_spark.signals import Termination
 EXIT_DONE = 0
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="airflow-hudi", prog_name="hudictl")
 def hudictl() -> None:
     """Read and maintain Apache Hudi tables, without a Hudi jar.

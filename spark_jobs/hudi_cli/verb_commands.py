@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 import click
 
@@ -11,15 +11,15 @@ from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
 from hudi_cli.runner import Runner
 from hudi_cli.tables import savepoint_table
+from hudi_cli.verb_command import verb_command
 from hudi_cli.verb_output import verb_output
 from hudi_core.request.services import check_service
 from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
-from hudi_core.verbs.request import Request
 from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
 from hudi_core.verbs.schedule import ScheduleRequest
 from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
 
-_dry_run = click.option("--dry-run", is_flag=True, help="Report what would be done, and write nothing.")
+_DRY_RUN: Final = "Report what would be done, and write nothing."
 
 
 @click.command(
@@ -32,72 +32,49 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be do
 @common
 @hudi_option()
 @max_bytes_option
-@_dry_run
+@click.option("--dry-run", is_flag=True, help=_DRY_RUN)
 @click.pass_obj
-def schedule(output: Output, /, service: str, target: Target, **given: Any) -> None:
+def schedule(output: Output, /, service: str, target: Target, option: tuple[str, ...], dry_run: bool) -> None:
     """See the help."""
     check_service(service)
-    _perform(output, ScheduleRequest, target, service=service, **given)
+    request = ScheduleRequest(**target.request_fields(option), service=service, dry_run=dry_run)
+    document = Runner(output).run(request).to_dict()
+    output.result(document, verb_output(request.verb, document, dry_run=dry_run))
 
 
-@click.command()
-@common
-@click.option("--instant", help="Roll this instant back.")
-@hudi_option()
-@_dry_run
-@click.pass_obj
-def rollback(output: Output, /, target: Target, **given: Any) -> None:
+rollback = verb_command(
+    RollbackRequest,
     """Undo a failed write, or the newest commit.
 
     An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
     back.
-    """
-    _perform(output, RollbackRequest, target, **given)
-
-
-@click.command()
-@common
-@click.option("--instant", help="The savepoint or instant to restore to; optional with --dry-run.")
-@hudi_option()
-@_dry_run
-@click.pass_obj
-def restore(output: Output, /, target: Target, **given: Any) -> None:
+    """,
+    helps={"instant": "Roll this instant back.", "dry_run": _DRY_RUN},
+    hidden=["unless_completed"],
+)
+restore = verb_command(
+    RestoreRequest,
     """Take the table back to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
-    """
-    if given["instant"] is None and not given["dry_run"]:
-        raise click.UsageError(
-            "Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to."
-        )
-    _perform(output, RestoreRequest, target, **given)
-
-
-@click.command()
-@common
-@click.argument("instant")
-@hudi_option()
-@_dry_run
-@click.pass_obj
-def unschedule(output: Output, /, target: Target, **given: Any) -> None:
+    """,
+    helps={"instant": "The savepoint or instant to restore to; optional with --dry-run.", "dry_run": _DRY_RUN},
+)
+unschedule = verb_command(
+    UnscheduleRequest,
     """Drop a pending plan that will not be run.
 
     Files of attempts at it are deleted, too. Reports what that unblocks.
-    """
-    _perform(output, UnscheduleRequest, target, **given)
-
-
-@click.command()
-@common
-@click.argument("instant")
-@hudi_option()
-@click.pass_obj
-def takeover(output: Output, /, target: Target, **given: Any) -> None:
+    """,
+    helps={"dry_run": _DRY_RUN},
+)
+takeover = verb_command(
+    TakeoverRequest,
     """Free a pending instant whose owner is dead.
 
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
-    """
-    _perform(output, TakeoverRequest, target, **given)
+    """,
+)
 
 
 @click.group(cls=CommandGroup, no_args_is_help=False)
@@ -105,25 +82,23 @@ def savepoint() -> None:
     """Create, list and delete savepoints."""
 
 
-@savepoint.command("create")
-@common
-@click.option("--instant", help="The commit to keep; without it the latest.")
-@click.option("--comment", default="", help="Why it is kept.")
-@hudi_option()
-@click.pass_obj
-def savepoint_create(output: Output, /, target: Target, **given: Any) -> None:
-    """Keep a commit's files until the savepoint is deleted."""
-    _perform(output, SavepointCreateRequest, target, **given)
-
-
-@savepoint.command("delete")
-@common
-@click.option("--instant", required=True, help="The savepoint.")
-@hudi_option()
-@click.pass_obj
-def savepoint_delete(output: Output, /, target: Target, **given: Any) -> None:
-    """Give a savepoint up; the next clean may delete its files."""
-    _perform(output, SavepointDeleteRequest, target, **given)
+savepoint.add_command(
+    verb_command(
+        SavepointCreateRequest,
+        "Keep a commit's files until the savepoint is deleted.",
+        name="create",
+        helps={"instant": "The commit to keep; without it the latest.", "comment": "Why it is kept."},
+    )
+)
+savepoint.add_command(
+    verb_command(
+        SavepointDeleteRequest,
+        "Give a savepoint up; the next clean may delete its files.",
+        name="delete",
+        helps={"instant": "The savepoint."},
+        options=["instant"],
+    )
+)
 
 
 @savepoint.command("list")
@@ -135,9 +110,3 @@ def savepoint_list(output: Output, /, target: Target, option: tuple[str, ...]) -
     opened = target.open(option)
     rows = [item.to_dict() for item in opened.savepoints()]
     output.result({"savepoints": rows}, [savepoint_table(opened.config.name, rows)])
-
-
-def _perform(output: Output, cls: type[Request], target: Target, *, option: tuple[str, ...], **fields: Any) -> None:
-    request = cls(**target.request_fields(option), **fields)
-    document = Runner(output).run(request).to_dict()
-    output.result(document, verb_output(request.verb, document, dry_run=fields.get("dry_run", False)))

@@ -14,8 +14,11 @@ from hudi_core.engine.protocol import Json
 
 
 def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[RenderableType]:
-    """What people see of the document of a verb of verbs.registry.VERBS other than `run`."""
-    yield from _lines(verb, document, dry_run)
+    """What people see of the document of a verb of verbs.registry.VERBS other than `run`: the document itself, where
+    there are no words for the verb.
+    """
+    lines: list[RenderableType] = [*_lines(verb, document, dry_run)]
+    yield from lines or [JSON.from_data(document, default=repr)]
     if verb == "schedule" and document["plan"] is not None:
         yield JSON.from_data(document["plan"], default=repr)
     if document.get("restorable"):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hudi_core.codec.log.blocks import CorruptBlock
     from hudi_core.engine.protocol import Engine
     from hudi_core.query.read_plan import ReadPlan
-    from hudi_core.query.show import CommitTotals, ShownInstant
+    from hudi_core.query.show import ShownInstant
     from hudi_core.request.policy import Policy
     from hudi_core.services.context import TableContext
     from hudi_core.services.doctor.examine import DoctorReport
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hudi_core.services.policy.decisions import Decisions
     from hudi_core.services.restore.savepoint import Savepoint
     from hudi_core.services.runner import Progress
+    from hudi_core.timeline.commit_totals import CommitTotals
     from hudi_core.timeline.instant import Instant
     from hudi_core.verbs.run import RunRequest
     from hudi_core.view.file_group import FileSlice
@@ -200,7 +201,7 @@ class HudiTable:
         """Operation, rows and bytes of each completed commit among instants of the timeline and of its archive; without
         those whose file is damaged. See query.show.
         """
-        from hudi_core.query.show import CommitTotals, active_commit_totals
+        from hudi_core.timeline.commit_totals import CommitTotals, active_commit_totals
 
         totals = active_commit_totals(self._active, active)
         older = self._context.history().commits(archived) if archived else ()

@@ -1,19 +1,17 @@
-"""For people: one instant, its plan and metadata decoded, of the timeline or its archive; what each commit wrote."""
+"""For people: one instant, its plan and metadata decoded, of the timeline or its archive."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
+from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.query.context import ReadContext
-from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import COMMIT_ACTIONS, KNOWN_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
 
 log = logging.getLogger(__name__)
 
@@ -92,38 +90,3 @@ class _ActiveFiles:
 
     def content(self, instant: Instant) -> dict[str, Any]:
         return self._active.read_of(instant) if instant.is_completed else {}
-
-
-@dataclass(frozen=True, slots=True)
-class CommitTotals:
-    """What a completed commit wrote: its operation (None where not recorded), rows written and deleted, and bytes."""
-
-    operation: str | None
-    rows: int
-    bytes: int
-
-    @staticmethod
-    def of(commit: CommitMetadata) -> CommitTotals:
-        stats = list(commit.write_stats())
-        rows = sum(stat.num_writes + stat.num_deletes for stat in stats)
-        return CommitTotals(commit.operation_type, rows, sum(stat.total_write_bytes for stat in stats))
-
-
-def active_commit_totals(active: ActiveTimeline, instants: Iterable[Instant]) -> dict[Instant, CommitTotals]:
-    """What each completed commit among `instants` wrote; a commit is missing whose file is gone or damaged. One read
-    for each.
-    """
-
-    def read(instant: Instant) -> CommitMetadata | None:
-        try:
-            return active.read_commit(instant)
-        except StorageNotFoundError:
-            return None  # rolled back or archived since the listing
-        except FormatError as error:  # the other instants are shown
-            log.warning("what %s %s wrote is unknown: %s", instant.action, instant.requested_time, error)
-            return None
-
-    commits = [item for item in instants if item.is_completed and item.action in COMMIT_ACTIONS]
-    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="commits") as pool:
-        contents = zip(commits, pool.map(read, commits), strict=True)
-        return {instant: CommitTotals.of(commit) for instant, commit in contents if commit is not None}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.query.show import CommitTotals, active_commit_totals
+from hudi_core.timeline.commit_totals import CommitTotals, active_commit_totals
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 
