@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
+from hudi_core.engine.local import LocalEngine
 from hudi_core.request.java import spark_environment
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest
@@ -28,10 +29,12 @@ from hudi_core.verbs.undo import RollbackRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true
+from tests.support.toy_verb import LINE, WeighRequest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 Golden = Callable[[str, str], GoldenCase]
 TIMEOUT = 300
+ROOT = Path(__file__).parents[2]
 
 
 def assert_compacted(case: GoldenCase) -> None:
@@ -72,9 +75,11 @@ def test_hudictl_starts_spark_and_keeps_stdout_for_its_document(golden: Golden, 
 class Submitted:
     """spark-submit with the job zip, as Airflow runs it."""
 
-    def __init__(self, request: Request | BatchRequest, folder: Path) -> None:
+    def __init__(self, request: Request | BatchRequest, folder: Path, *, entry: Path | None = None) -> None:
         environment = spark_environment()
         environment.pop("PYTHONPATH", None)
+        if entry is not None:
+            environment["PYTHONPATH"] = str(ROOT)
         command = [
             f"{environment['SPARK_HOME']}/bin/spark-submit",
             "--master",
@@ -87,7 +92,7 @@ class Submitted:
         command += [
             "--driver-java-options",
             "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            str(entry_file()),
+            str(entry or entry_file()),
             "--request",
             request.to_json(),
         ]
@@ -198,3 +203,18 @@ def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, 
     assert result["document"]["removed"]["files"] > 0
     assert json.loads((table / RESULTS / "mine.json").read_text()) == {**result, "exit_code": 0}
     assert len(HudiTable.open(str(table)).timeline().pending()) == 0
+
+
+def test_a_verb_of_one_module_and_one_line_runs_on_spark(golden: Golden, tmp_path: Path) -> None:
+    """Its tasks, too, by the engine that it is given."""
+    table = golden("9", "mor_basic").table
+    request = WeighRequest(str(table))
+    here = HudiTable.open(str(table)).run(request, LocalEngine(1))
+    entry = tmp_path / "entry.py"
+    entry.write_text(
+        f"import sys\nfrom hudi_core.verbs.registry import VERBS\nVERBS['weigh'] = {LINE!r}\n"
+        "from hudi_spark.job import main\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    job = Submitted(request, tmp_path, entry=entry)
+    (result,) = job.lines("HUDI_RESULT ")
+    assert (result.get("engine"), result.get("document")) == ("spark", here.document), job.log.read_text()
