@@ -43,7 +43,8 @@ def registered(name: str) -> type[PartitionType] | None:
     return None
 
 
-def _maintained(name: str) -> type[PartitionType]:
+def maintained(name: str) -> type[PartitionType]:
+    """Raises UnsupportedError for a partition whose records no code here makes."""
     found = registered(name)
     if found is None:
         raise unknown_partition(name)
@@ -70,14 +71,14 @@ def known_partition(name: str, table: IndexedTable) -> PartitionType:
     """For cleans, rollbacks, restores. Raises UnsupportedError: the caller refuses, or delists, and leaves nothing
     stale.
     """
-    made = _maintained(name)(name, table)
+    made = maintained(name)(name, table)
     made.check()
     return made
 
 
 def partition_type_of(name: str, table: IndexedTable) -> PartitionType:
     """For commits; UnsupportedError also where records are not exact, and for a row-level index."""
-    made = _maintained(name)(name, table)
+    made = maintained(name)(name, table)
     made.check_commit()
     return made
 
@@ -88,7 +89,7 @@ def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, P
 
 def row_level_class(name: str) -> type[RowLevelPartition]:
     """Raises UnsupportedError for a partition that is no row-level index."""
-    found = _maintained(name)
+    found = maintained(name)
     if not issubclass(found, RowLevelPartition):
         raise unknown_partition(name)
     return found

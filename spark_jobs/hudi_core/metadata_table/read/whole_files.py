@@ -169,7 +169,12 @@ def refuse_missing(
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}
-    starts = _starts(slices, timeline, _makers(files))
+    # By file group, the instants of its base files and first, empty log files: one of them made the group.
+    makers: dict[str, set[str]] = {}
+    for info, name in data_files(files):
+        if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
+            makers.setdefault(name.file_id, set()).add(name.instant)
+    starts = _starts(slices, timeline, makers)
     counted = timeline.filter(lambda instant: instant.requested_time not in pending)
     for commit in _suspects(slices, counted, instants, min(starts.values(), default="")):
         try:
@@ -189,15 +194,6 @@ def refuse_missing(
                     path=f"{folder}/{file}",
                     remedy=DAMAGED,
                 )
-
-
-def _makers(files: Sequence[FileInfo]) -> Mapping[str, Collection[str]]:
-    """By file group, the instants of its base files and first, empty log files: one of them made the group."""
-    found: dict[str, set[str]] = {}
-    for info, name in data_files(files):
-        if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
-            found.setdefault(name.file_id, set()).add(name.instant)
-    return found
 
 
 def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:

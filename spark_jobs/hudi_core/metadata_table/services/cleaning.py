@@ -29,10 +29,10 @@ from hudi_core.timeline.actions.clean import (
     encode_clean_plan,
 )
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import FileGroup, FileSlice
+from hudi_core.view.file_group import FileSlice
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,11 @@ def _plan(metadata_timeline: MetadataTimeline, timeline: Timeline, retained: int
         names: list[str] = []
         listed = storage.list_files(f"{ROOT}/{partition}")
         for group in file_groups(partition, listed, timeline, features.layout, compactions):
-            old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
+            if by_versions:
+                old: Sequence[FileSlice] = group.slices[_VERSIONS:]
+            else:  # those before the newest one that is older than `earliest`: no reader that starts then reads them
+                time = "" if earliest is None else earliest.requested_time
+                old = [item for item in group.slices if item.base_instant < time][1:]
             names += [file.name for item in old for file in item.files]
         if names:
             files[partition] = tuple(sorted(names))
@@ -162,10 +166,3 @@ def _execute(metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan,
     metadata_timeline.complete(instant, Action.CLEAN, encode_clean_metadata(metadata))
     log.info("clean %s of the metadata table deleted %d files", instant, deleted)
     return deleted
-
-
-def _before(group: FileGroup, earliest: Instant | None) -> Sequence[FileSlice]:
-    """The slices before the newest one that is older than `earliest`: no reader that starts then reads them."""
-    if earliest is None:
-        return []
-    return [item for item in group.slices if item.base_instant < earliest.requested_time][1:]

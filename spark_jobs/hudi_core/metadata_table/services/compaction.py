@@ -16,7 +16,7 @@ from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
-from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
@@ -68,25 +68,25 @@ class MetadataCompaction:
         if finished.instants:
             return finished
         data = ActiveTimeline(self.storage, self.config).load()
-        metadata_timeline = self._metadata_timeline.active.load()
-        decided = due(
-            data,
-            metadata_timeline,
-            self._metadata_timeline.features,
-            trigger=trigger,
-            draw=lambda: self._draw(data, metadata_timeline),
-        )
+        active, features = self._metadata_timeline.active, self._metadata_timeline.features
+        timeline = active.load()
+
+        def draw() -> str:
+            """Later than everything on both timelines: a log counts as compacted that completed before it."""
+            latest = max((item.completed_at for item in (*data, *timeline)), default="")
+            return self._metadata_timeline.clock.next(timeline, minimum=latest)
+
+        decided = due(data, timeline, features, trigger=trigger, draw=draw)
         if isinstance(decided, str):
             return ServiceOutcome(reason=decided)
         self._check_files(data)
-        plan = compaction_plan(
-            self._places(metadata_timeline), metadata_timeline, decided.before, self._metadata_timeline.features
-        )
+        # Of listed partitions and those being built; another folder is what a crash left.
+        kept = self.config.metadata_partitions | self.config.metadata_partitions_inflight
+        places = [place for place in self._metadata_timeline.all_slices(timeline) if place.partition in kept]
+        plan = compaction_plan(places, timeline, decided.before, features)
         if not plan.operations:
             return ServiceOutcome(reason="no file group of the metadata table has a log file to compact")
-        self._metadata_timeline.active.create_requested(
-            decided.instant, Action.COMPACTION, encode_compaction_plan(plan)
-        )
+        active.create_requested(decided.instant, Action.COMPACTION, encode_compaction_plan(plan))
         return self._execute_all([decided.instant], data)
 
     def finish(self) -> ServiceOutcome:
@@ -108,16 +108,6 @@ class MetadataCompaction:
         stats = [stat for instant in instants for stat in self._execute(instant, data)]
         return ServiceOutcome(tuple(instants), len(stats), sum(stat.file_size_in_bytes for stat in stats))
 
-    def _places(self, metadata_timeline: Timeline) -> list[LatestSlice]:
-        """Of listed partitions and those being built; another folder is what a crash left."""
-        kept = self.config.metadata_partitions | self.config.metadata_partitions_inflight
-        return [place for place in self._metadata_timeline.all_slices(metadata_timeline) if place.partition in kept]
-
-    def _draw(self, data: Timeline, metadata_timeline: Timeline) -> str:
-        """Later than everything on both timelines: a log counts as compacted that completed before it."""
-        latest = max((item.completed_at for item in (*data, *metadata_timeline)), default="")
-        return self._metadata_timeline.clock.next(metadata_timeline, minimum=latest)
-
     def _execute(self, instant: str, data: Timeline) -> list[WriteStat]:
         active = self._metadata_timeline.active
         plan = active.read_plan(instant)
@@ -126,7 +116,9 @@ class MetadataCompaction:
         active.to_inflight(instant, Action.COMPACTION)
         timeline = active.load()
         schema = latest_schema(active, timeline)
-        units = self._units(slices, instant, schema, blocks)
+        uri, options = ("", {}) if self.workers is None else (self.workers.uri, self.workers.storage_options)
+        stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
+        units = [GroupUnit(uri, options, item, blocks, instant, stored, entries) for item in slices]
         self._remove_losers(plan, instant, ())
         results = self._run(units)
         stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
@@ -145,10 +137,8 @@ class MetadataCompaction:
         Not compared is an index that is being built: its base files appear below the plan's instant after the plan, and
         are written again when the build goes on.
         """
-        listed = {
-            folder: self.storage.list_files(folder)
-            for folder in sorted({f"{ROOT}/{item.partition}" for item in plan.operations})
-        }
+        folders = sorted({f"{ROOT}/{item.partition}" for item in plan.operations})
+        listed = {folder: self.storage.list_files(folder) for folder in folders}
         sizes = {folder: {info.name: info.size for info in files} for folder, files in listed.items()}
         slices = []
         for item in plan.operations:
@@ -178,11 +168,6 @@ class MetadataCompaction:
         )
         return slices
 
-    def _units(self, slices: Sequence[FileSlice], instant: str, schema: str, blocks: BlockFilter) -> list[GroupUnit]:
-        uri, options = ("", {}) if self.workers is None else (self.workers.uri, self.workers.storage_options)
-        stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
-        return [GroupUnit(uri, options, item, blocks, instant, stored, entries) for item in slices]
-
     def _run(self, units: Sequence[GroupUnit]) -> Sequence[CompactedGroup]:
         if self.workers is not None:
             return self.workers.engine.run(compact_group_task, units, run_epoch=self.workers.epoch)
@@ -199,9 +184,8 @@ class MetadataCompaction:
     def _content(self, stats: Sequence[WriteStat], schema: str) -> bytes:
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
         by_partition = {name: tuple(stat for stat in stats if stat.partition_path == name) for name in partitions}
-        return self._metadata_timeline.commit_content(
-            CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema})
-        )
+        metadata = CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema})
+        return self._metadata_timeline.commit_content(metadata)
 
 
 def _sized(partition: str, sizes: Mapping[str, int], name: str) -> DataFile:

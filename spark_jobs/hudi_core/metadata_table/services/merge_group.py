@@ -148,10 +148,8 @@ class GroupMerge:
                 value, source = item, number
             else:
                 older = datum if value is None else self._decode(source, key, value)
-                datum, value = (
-                    merge_data(_text(key), older, self._decode(number, key, item), path=self._sources[number].path),
-                    None,
-                )
+                newer, path = self._decode(number, key, item), self._sources[number].path
+                datum, value = merge_data(key.decode("utf-8", "replace"), older, newer, path=path), None
         if value is None and datum is None:
             counts.deleted += in_base
             return None
@@ -183,10 +181,6 @@ def _stream(source: Source, number: int) -> Iterator[_Item]:
             raise CorruptFileError(f"metadata records are not sorted: {key!r} follows {last!r}", path=source.path)
         last = key
         yield key, number, position, value
-
-
-def _text(key: bytes) -> str:
-    return key.decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=32)

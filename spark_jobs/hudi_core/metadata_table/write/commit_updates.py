@@ -8,7 +8,7 @@ whatever is there already, or is still being written under an older instant, are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,8 +28,6 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import FileListing
-
-Files = Callable[[str, CommitMetadata], RemainingFiles]
 
 
 @dataclass(frozen=True)
@@ -188,13 +186,14 @@ def widen_ranges(
     names: Collection[str],
     data: Timeline,
     partitions: Collection[str],
-    files_of: Files,
     written: Mapping[str, Sequence[FileStatistics]] | None = None,
+    listing: FileListing | None = None,
 ) -> tuple[str, ...]:
     """Widens the ranges of `partitions` where they are too narrow; returns those partitions. No effect in layout 1.
 
-    `data` is the data table's timeline. The older ranges are not replaced, but for those of another type: those of a
-    pending write with an older instant still count. The caller holds the table lock. Errors and memory as widening.
+    `data` is the data table's timeline, `listing` as in RemainingFiles. The older ranges are not replaced, but for
+    those of another type: those of a pending write with an older instant still count. The caller holds the table lock.
+    Errors and memory as widening.
     """
     metadata_timeline = writer.metadata_timeline
     if not partitions or not metadata_timeline.features.log_name_has_delta_commit or not range_types(table, names):
@@ -202,7 +201,8 @@ def widen_ranges(
     # None that the data table has: while such an action is pending, nothing under its instant counts.
     newest = max(data.requested_times, default="")
     instant = metadata_timeline.clock.next(metadata_timeline.active.load(), minimum=newest)
-    files, is_overtaking = files_of(instant, nothing_in(partitions)), overtakes(table.config, data, instant)
+    storage, is_overtaking = metadata_timeline.storage, overtakes(table.config, data, instant)
+    files = RemainingFiles(storage, table.config, instant, nothing_in(partitions), listing)
     found = widening(table, names, instant, files, written, overtakes=is_overtaking)
     if found.partitions:
         writer.write(instant, found.records)

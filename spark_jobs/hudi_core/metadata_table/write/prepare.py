@@ -23,8 +23,7 @@ from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.partitions.protocol import unknown_partition
-from hudi_core.metadata_table.partitions.registry import registered
+from hudi_core.metadata_table.partitions.registry import maintained
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.range_merge import merge_statistics
@@ -148,9 +147,7 @@ def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
 def _records_of(
     name: str, requirements: StatisticsRequirements, instant: str
 ) -> Callable[[Iterable[FileStatistics]], Iterable[Record]]:
-    partition_type = registered(name)
-    if partition_type is None:
-        raise unknown_partition(name)
+    partition_type = maintained(name)
     expression = next((item for item in requirements.expressions if item.partition == name), None)
     return lambda files: partition_type.of_files(instant, files, expression)
 

@@ -24,7 +24,6 @@ from hudi_core.metadata_table.write.commit_updates import CommitPartitions, wide
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
 from hudi_core.metadata_table.write.prepare import Groups, Prepared, prepare_files
-from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.restore import MetadataRestore
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.metadata_table.write.rollback import Footprint, MetadataRollback
@@ -248,13 +247,8 @@ class MetadataPublisher:
         by_partition: dict[str, list[FileStatistics]] = {}
         for item in written:
             by_partition.setdefault(item.file.partition, []).append(item)
-
-        def files_of(solo: str, nothing: CommitMetadata) -> RemainingFiles:
-            return RemainingFiles(self.storage, self._recorded, solo, nothing)
-
         data = ActiveTimeline(self.storage, self.config).load()
-        partitions = metadata.partition_to_write_stats
-        widen_ranges(self._writer, self._table(), names, data, partitions, files_of, by_partition)
+        widen_ranges(self._writer, self._table(), names, data, metadata.partition_to_write_stats, by_partition)
 
     @property
     def _partition_types(self) -> CommitPartitions:

@@ -62,21 +62,21 @@ def initialized_since(
     """
     timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight
-    found = frozenset(name for name in names if _initialized_since(storage, metadata_timeline, timeline, name, commit))
+    found = frozenset(name for name in names if _initialized_since(metadata_timeline, timeline, name, commit))
     later = (item for item in timeline.commits() if item.completed_at > commit.completed_at)
     return found | names.intersection(STATISTICS) if columns_came_with(metadata_timeline, later) else found
 
 
 def _initialized_since(
-    storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, commit: Instant
+    metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, commit: Instant
 ) -> bool:
-    files = data_files(storage.list_files(f"{ROOT}/{partition}"))
+    files = data_files(metadata_timeline.storage.list_files(f"{ROOT}/{partition}"))
     first = min((name.instant for _, name in files), default=None)
     if first is None:
         return False  # its building has not come to a file group
     early = is_early(first)
     if early or not metadata_timeline.features.completion_time_in_name:
-        time = initialized_at(storage, partition) if early else first
+        time = initialized_at(metadata_timeline.storage, partition) if early else first
         return not is_solo(time) and data_instant(time) >= commit.requested_time
     made = next((item for item in timeline.commits() if item.requested_time == first), None)
     if made is None:
@@ -127,14 +127,11 @@ def reach_of(storage: Storage, config: TableConfig, metadata_timeline: MetadataT
     if until is None:
         return Reach(f"its timeline does not say when {target} completed")
     later = instants_after(metadata_timeline, timeline, target, until)
-    archived = _no_longer_counted(storage, config, metadata_timeline, timeline, later)
+    archived = _no_longer_counted(config, metadata_timeline, timeline, later)
     if archived is not None:
         return Reach(f"the table has archived {archived}, which it was compacted with only after {target}")
-    late = {
-        name
-        for name in partition_folders(storage)
-        if not _holds(storage, metadata_timeline, timeline, name, target, until)
-    }
+    folders = partition_folders(storage)
+    late = {name for name in folders if not _holds(metadata_timeline, timeline, name, target, until)}
     if columns_came_with(metadata_timeline, later):
         late.update(STATISTICS)
     if FILES_PARTITION in late:
@@ -178,11 +175,7 @@ def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, targ
 
 
 def _no_longer_counted(
-    storage: Storage,
-    config: TableConfig,
-    metadata_timeline: MetadataTimeline,
-    timeline: Timeline,
-    later: Collection[Instant],
+    config: TableConfig, metadata_timeline: MetadataTimeline, timeline: Timeline, later: Collection[Instant]
 ) -> str | None:
     """A deltacommit that stays when `later` are rolled back, and whose blocks would not count then.
 
@@ -193,7 +186,7 @@ def _no_longer_counted(
     gone = {item.requested_time for item in later}
     stays = [item for item in timeline.completed() if item.requested_time not in gone]
     merged = max((item.requested_time for item in stays if item.action == Action.COMMIT), default="")
-    active = ActiveTimeline(storage, config)
+    active = ActiveTimeline(metadata_timeline.storage, config)
     data = active.load()
     suffixes = metadata_timeline.features.metadata_suffixes
     valid = valid_instants(data, timeline, partial(rolled_back_by, active), suffixes=suffixes)
@@ -202,9 +195,7 @@ def _no_longer_counted(
     return next((time for time in writes if time > merged and time not in counted), None)
 
 
-def _holds(
-    storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, target: str, until: str
-) -> bool:
+def _holds(metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, target: str, until: str) -> bool:
     """Whether every file group of a partition that was there at the target has a slice started by then, and one
     existed.
 
@@ -212,30 +203,28 @@ def _holds(
     is older than the timeline. A partitioned record index gets file groups with each new data partition: those of a
     later one are deleted.
     """
-    metadata_instant = metadata_timeline.features.log_name_has_delta_commit
+    storage, metadata_instant = metadata_timeline.storage, metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}
     for _, name in data_files(storage.list_files(f"{ROOT}/{partition}")):
         groups.setdefault(name.file_id, []).append(name)
     if metadata_instant:
         groups = {file_id: names for file_id, names in groups.items() if not _born_after(names, target)}
-    if (
-        any(is_early(name.instant) for names in groups.values() for name in names)
-        and initialized_at(storage, partition) > target
-    ):
+    is_of_indexer = any(is_early(name.instant) for names in groups.values() for name in names)
+    if is_of_indexer and initialized_at(storage, partition) > target:
         return False
+
+    def begins(name: BaseFileName | LogFileName) -> bool:
+        """Whether a slice starts with this file; in layout 1 every file carries the instant of its slice."""
+        return not metadata_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
+
     if not groups or not all(
-        any(_begins(name, metadata_instant) and name.instant <= target for name in names) for names in groups.values()
+        any(begins(name) and name.instant <= target for name in names) for names in groups.values()
     ):
         return False
     if not metadata_timeline.features.completion_time_in_name:
         return True
     made = timeline.find(min(name.instant for names in groups.values() for name in names), Action.DELTA_COMMIT)
     return made is None or (made.is_completed and made.completed_at <= until)
-
-
-def _begins(name: BaseFileName | LogFileName, metadata_instant: bool) -> bool:
-    """Whether a slice starts with this file; in layout 1 every file carries the instant of its slice."""
-    return not metadata_instant or isinstance(name, BaseFileName) or name.token == _FIRST_LOG
 
 
 def _born_after(names: list[BaseFileName | LogFileName], target: str) -> bool:

@@ -28,7 +28,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.resize import settings_for
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -70,7 +70,12 @@ class IndexBuilder:
         current = self._context.reloaded()
         snapshot = Snapshot.of(current)
         known = self._rows(names, current, snapshot) if rows is None else rows
-        initialized = [self._initializations(current, name).initialization(name, snapshot, known) for name in names]
+        initialized = []
+        for name in names:
+            count = self._counts.get(name)
+            options = current.options if count is None else {**current.options, **settings_for(count)}
+            initializations = Initializations(replace(current, options=options), self._workers)
+            initialized.append(initializations.initialization(name, snapshot, known))
         check()
         return Started(snapshot, self.index.begin(initialized, snapshot.timeline), initialized)
 
@@ -98,11 +103,6 @@ class IndexBuilder:
     def _rows(self, names: Sequence[str], current: TableContext, snapshot: Snapshot) -> dict[str, int]:
         counted = [name for name in names if name not in self._counts]
         return Initializations(current, self._workers).rows_by_partition(counted, snapshot)
-
-    def _initializations(self, current: TableContext, name: str) -> Initializations:
-        count = self._counts.get(name)
-        options = current.options if count is None else {**current.options, **settings_for(count)}
-        return Initializations(replace(current, options=options), self._workers)
 
 
 def unrecorded(
@@ -164,7 +164,9 @@ def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files
         return not moves_rows(metadata.operation_type)
     if name == PARTITION_STATS and metadata.operation_type in _REWRITES:
         return True  # its rows lie within the ranges already, and so they do in those made of the files before it
-    return name in of_base_files and not metadata.replaced_file_ids and not _wrote_base_files(metadata)
+    names = (parse_data_file(stat.name) for stat in metadata.write_stats())
+    wrote_base_files = any(isinstance(parsed, BaseFileName) for parsed in names)
+    return name in of_base_files and not metadata.replaced_file_ids and not wrote_base_files
 
 
 def _only_updated(context: TableContext, item: Instant) -> bool:
@@ -185,7 +187,3 @@ def _of_base_files(context: TableContext, names: Iterable[str]) -> frozenset[str
         for name in names
         if name == BLOOM_FILTERS or (name in definitions and definitions[name].type == BLOOM_FILTERS)
     )
-
-
-def _wrote_base_files(metadata: CommitMetadata) -> bool:
-    return any(isinstance(parse_data_file(stat.name), BaseFileName) for stat in metadata.write_stats())

@@ -250,7 +250,8 @@ def _defined_by(
         named = INDEX_NAME.read(options)
         if column is None and named is None:
             continue
-        name = _full_name(prefix, named or f"{column}")
+        name = named or f"{column}"
+        name = check_file_name(name if name.startswith(prefix) else f"{prefix}{name}", source=INDEX_NAME.name)
         known = defined.get(name)
         if known is None and column is None:
             continue
@@ -292,7 +293,3 @@ def _settings(value: str | None) -> dict[str, str]:
     if any(len(pair) != 2 for pair in pairs):
         raise ConfigError(f"{EXPRESSION_OPTIONS.name} is {value!r}", remedy=EXPRESSION_OPTIONS.doc)
     return {name.strip(): text.strip() for name, text in pairs}
-
-
-def _full_name(prefix: str, name: str) -> str:
-    return check_file_name(name if name.startswith(prefix) else f"{prefix}{name}", source=INDEX_NAME.name)

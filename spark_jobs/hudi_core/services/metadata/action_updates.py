@@ -24,7 +24,6 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions, overtakes, widen_ranges
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
@@ -111,12 +110,7 @@ class ActionUpdates:
 
     def widen_ranges(self, partitions: Collection[str], names: Collection[str]) -> tuple[str, ...]:
         """As commit_updates.widen_ranges, of the files in the storage; `names` are metadata partitions."""
-        storage, config = self.context.storage, self.context.config
-
-        def files_of(instant: str, metadata: CommitMetadata) -> RemainingFiles:
-            return RemainingFiles(storage, config, instant, metadata, self.listing)
-
-        return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, files_of)
+        return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, listing=self.listing)
 
     def writer(self) -> DeltaWriter:
         return DeltaWriter(self.metadata_timeline, self.workers.token)

@@ -42,7 +42,8 @@ def compare_keys(
     found = _index_in(true, stored)
     missing = np.flatnonzero(found < 0)
     if len(missing) > 1:
-        missing = missing[_firsts(true.take(pa.array(missing)))]
+        lacking = true.take(pa.array(missing))
+        missing = missing[np.unique(_index_in(lacking, lacking))]
     there = _index_in(stored, true)
     extra = np.flatnonzero(there < 0)
     known = np.flatnonzero(there >= 0)
@@ -61,10 +62,6 @@ def _index_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
         pc.index_in(keys, value_set=among).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     )
     return found
-
-
-def _firsts(keys: pa.Array) -> NDArray[np.int64]:
-    return np.unique(_index_in(keys, keys))
 
 
 BUDGET: Final = 128 << 20

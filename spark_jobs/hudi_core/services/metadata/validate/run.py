@@ -109,7 +109,8 @@ class FileReader:
     def _read_log(self, file: DataFile, blocks: Sequence[LogBlock]) -> None:
         storage, schema = self._reader.storage, self._schema
         with _naming_damage():
-            carried = [self._columns_of(block) for block in blocks]
+            # Where columns were renamed, a block may have them under other names.
+            carried = [None if self._history is not None else block_columns(block, self._schema) for block in blocks]
         known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
         if has_operations(blocks) and OPERATION not in schema.names:
             schema = schema.append(pa.field(OPERATION, pa.string()))
@@ -117,10 +118,6 @@ class FileReader:
             for block, names in zip(blocks, carried, strict=True):
                 sources = () if self._history is None else sources_at(self._history, block.instant_time or "")
                 _give(block_batches(storage, block, schema, sources=sources), file_checks, names)
-
-    def _columns_of(self, block: LogBlock) -> frozenset[str] | None:
-        """Of a data block's records; None where they may have other names now."""
-        return None if self._history is not None else block_columns(block, self._schema)
 
     @contextmanager
     def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
