@@ -9,7 +9,6 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import nothing_in, range_types, widen_ranges, widening
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
-from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
@@ -22,13 +21,9 @@ PARTITIONS = ("2024-01-01", "2024-01-02")
 
 def widen(table: Table, *partitions: str) -> tuple[str, ...]:
     timeline = MetadataTimeline(table.storage, table.config, InstantClock(table.config.timezone, sleep=lambda _: None))
-
-    def files_of(instant: str, nothing: CommitMetadata) -> RemainingFiles:
-        return RemainingFiles(table.storage, table.config, instant, nothing)
-
     writer = DeltaWriter(timeline, TOKEN)
     indexed = StoredTable(table.storage, table.config, {})
-    return widen_ranges(writer, indexed, table.config.metadata_partitions, table.data.load(), partitions, files_of)
+    return widen_ranges(writer, indexed, table.config.metadata_partitions, table.data.load(), partitions)
 
 
 @pytest.mark.parametrize("name", ["narrow_v8", "overtaken_v8"])
