@@ -95,8 +95,8 @@ def planned_before(service: str, instant: str, options: Iterable[str]) -> str | 
 def misspelt(options: Mapping[str, str]) -> dict[str, str]:
     """The options under `hoodie.` that do not exist and look like one of this release, by the name of that."""
     unknown = (name for name in options if name.lower().startswith("hoodie.") and name not in _NAMES | _OTHERS)
-    found = {name: difflib.get_close_matches(name, _NAMES, 1, _ALIKE) for name in unknown}
-    return {name: alike[0] for name, alike in found.items() if alike}
+    alike_names = {name: difflib.get_close_matches(name, _NAMES, 1, _ALIKE) for name in unknown}
+    return {name: alike[0] for name, alike in alike_names.items() if alike}
 
 
 def warn_of_misspelt(options: Mapping[str, str]) -> None:

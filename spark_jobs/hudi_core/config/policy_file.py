@@ -68,16 +68,15 @@ class TablePolicies:
         place = place_of(table)
         parts = place.split("/")
         ends = (place, *("/".join(parts[at:]) for at in range(1, len(parts)) if parts[at]))
-        found = next((self._by_place[end] for end in ends if end in self._by_place), self.otherwise)
-        if found is None:
+        policy = next((self._by_place[end] for end in ends if end in self._by_place), self.otherwise)
+        if policy is None:
             raise ConfigError(
                 f"no policy is for {table}", remedy="name it under tables, or call one of the policies default"
             )
-        return found
+        return policy
 
     @property
     def otherwise(self) -> Policy | None:
-        """The policy of what names none."""
         return next(iter(self.policies.values())) if len(self.policies) == 1 else self.policies.get(_DEFAULT)
 
     @cached_property
@@ -123,15 +122,15 @@ def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
             "the file of policies is empty", path=path, remedy="write a policy into it: docs/airflow.md, Policies"
         )
     root = _Node(node, path)
-    found = root.members()
-    if not {"policies", "tables"} & found.keys():
+    members = root.members()
+    if not {"policies", "tables"} & members.keys():
         return TablePolicies({_DEFAULT: _policy(root)})
     root.check_names(("policies", "tables"))
-    named = found["policies"].members() if "policies" in found else {}
+    named = members["policies"].members() if "policies" in members else {}
     policies = TablePolicies({name: _policy(value) for name, value in named.items()} or {_DEFAULT: Policy()})
     tables: dict[str, Policy] = {}
     places = set[str]()
-    for item in found["tables"].items() if "tables" in found else ():
+    for item in members["tables"].items() if "tables" in members else ():
         name, policy = _table(item, policies)
         place = item.checked(place_of, name)
         if place in places:
@@ -155,7 +154,6 @@ class _Node:
         return ConfigError(f"line {self._line}: {what}", path=self._path, remedy=remedy)
 
     def read(self, parse: Callable[[str], T]) -> T:
-        """The scalar, read by `parse`."""
         text = self.text()
         try:
             return parse(text)
@@ -193,16 +191,15 @@ class _Node:
             return {}
         if not isinstance(self._node, yaml.MappingNode):
             raise self.error("names with values are expected")
-        found: dict[str, _Node] = {}
+        nodes: dict[str, _Node] = {}
         for key, value in self._node.value:
             name = _Node(key, self._path).text()
-            if name in found:
+            if name in nodes:
                 raise _Node(key, self._path).error(f"{name} is there twice")
-            found[name] = _Node(value, self._path, key)
-        return found
+            nodes[name] = _Node(value, self._path, key)
+        return nodes
 
     def check_names(self, known: tuple[str, ...]) -> None:
-        """Raises for a name that is not known."""
         for name, node in self.members().items():
             if name not in known:
                 raise node.error(f"{name!r} is not known here", one_of(name, known))
@@ -210,28 +207,28 @@ class _Node:
 
 def _policy(node: _Node) -> Policy:
     node.check_names(_POLICY)
-    found = node.members()
-    given: dict[str, Any] = {}
-    if "services" in found:
-        given["services"] = tuple(_service(name, item) for name, item in found["services"].members().items())
-        if not given["services"]:
-            raise found["services"].error("no service is named")
-    if "budget" in found:
-        found["budget"].check_names(("minutes", "bytes"))
-        budget = found["budget"].members()
-        given["minutes"] = budget["minutes"].read(_minutes_of) if "minutes" in budget else None
-        given["size"] = _size(budget["bytes"]) if "bytes" in budget else None
-    if "quiet_hours" in found:
-        given["quiet_hours"] = tuple(item.read(QuietHours.parse) for item in found["quiet_hours"].items())
-    if "alerts" in found:
-        found["alerts"].check_names(("pending_age",))
-        alerts = found["alerts"].members()
-        given["pending_age"] = alerts["pending_age"].read(seconds_of) if "pending_age" in alerts else None
-    if "options" in found:
-        given["options"] = _options(found["options"])
-    if "pool" in found:
-        given["pool"] = found["pool"].text()
-    return Policy(**given)
+    members = node.members()
+    fields: dict[str, Any] = {}
+    if "services" in members:
+        fields["services"] = tuple(_service(name, item) for name, item in members["services"].members().items())
+        if not fields["services"]:
+            raise members["services"].error("no service is named")
+    if "budget" in members:
+        members["budget"].check_names(("minutes", "bytes"))
+        budget = members["budget"].members()
+        fields["minutes"] = budget["minutes"].read(_minutes_of) if "minutes" in budget else None
+        fields["size"] = _size(budget["bytes"]) if "bytes" in budget else None
+    if "quiet_hours" in members:
+        fields["quiet_hours"] = tuple(item.read(QuietHours.parse) for item in members["quiet_hours"].items())
+    if "alerts" in members:
+        members["alerts"].check_names(("pending_age",))
+        alerts = members["alerts"].members()
+        fields["pending_age"] = alerts["pending_age"].read(seconds_of) if "pending_age" in alerts else None
+    if "options" in members:
+        fields["options"] = _options(members["options"])
+    if "pool" in members:
+        fields["pool"] = members["pool"].text()
+    return Policy(**fields)
 
 
 def _minutes_of(text: str) -> int:
@@ -249,11 +246,11 @@ def _size(node: _Node) -> int:
 
 def _service(name: str, node: _Node) -> ServicePolicy:
     node.checked(check_service, name)
-    found = node.members()
-    options = _options(found.pop("options")) if "options" in found else {}
-    when = {key: item.text() for key, item in found.items()}
+    members = node.members()
+    options = _options(members.pop("options")) if "options" in members else {}
+    when = {key: item.text() for key, item in members.items()}
     for key, text in when.items():
-        found[key].checked(Conditions.of, name, {key: text})
+        members[key].checked(Conditions.of, name, {key: text})
     return ServicePolicy(name, when, options)
 
 
@@ -269,19 +266,19 @@ def _options(node: _Node) -> dict[str, str]:
 
 
 def _table(node: _Node, policies: TablePolicies) -> tuple[str, Policy]:
-    found = {}
+    members = {}
     if not node.is_scalar:
         node.check_names(("table", "policy"))
-        found = node.members()
-        if "table" not in found:
+        members = node.members()
+        if "table" not in members:
             raise node.error("the table is not named")
-    name = found.get("table", node).text()
+    name = members.get("table", node).text()
     node.checked(refuse_secret_address, name, what="the address of a table")
-    if "policy" in found:
-        policy = policies.policies.get(found["policy"].text())
+    if "policy" in members:
+        policy = policies.policies.get(members["policy"].text())
         if policy is None:
-            given = found["policy"].text()
-            raise found["policy"].error(f"there is no policy {given!r}", one_of(given, policies.policies))
+            given = members["policy"].text()
+            raise members["policy"].error(f"there is no policy {given!r}", one_of(given, policies.policies))
     else:
         policy = policies.otherwise
         if policy is None:

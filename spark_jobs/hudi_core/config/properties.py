@@ -22,11 +22,11 @@ def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
         raise CorruptFileError(
             "the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup"
         )
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for line in _logical_lines(data.decode("iso-8859-1")):
         key, value = _split(line)
-        found[_unescape(key, path)] = _unescape(value, path)
-    return found
+        properties[_unescape(key, path)] = _unescape(value, path)
+    return properties
 
 
 def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] = ()) -> bytes:

@@ -107,7 +107,6 @@ class TableConfig:
 
     @property
     def create_schema(self) -> str | None:
-        """The Avro schema that the table was created with; None when the properties do not say."""
         return self.raw.get(_CREATE_SCHEMA) or None
 
     @property

@@ -106,9 +106,9 @@ class CompletionTimes:
         """The completion time of the instant, in layout 1 its requested time; None while it is pending or unknown.
         Raises StorageError or FormatError when the archive cannot be read.
         """
-        found = self._times.get(requested_time)
-        if found is not None or (self._begin is not None and requested_time >= self._begin):
-            return found
+        completed = self._times.get(requested_time)
+        if completed is not None or (self._begin is not None and requested_time >= self._begin):
+            return completed
         if self._archive is None:
             self._archive = self._history()
         return self._archive.completion_time(requested_time)

@@ -43,7 +43,6 @@ InstantKey = tuple[str, str]
 
 
 def key_of(instant: Instant) -> InstantKey:
-    """The key that distinguishes a completed instant from the others of its timeline."""
     return instant.requested_time, instant.action
 
 
@@ -74,7 +73,6 @@ class ArchivedInstant:
         return sum(len(file.data) for file in self.files)
 
     def content(self, state: State) -> bytes:
-        """The content of a state's file; empty when there is none."""
         return next((file.data for file in self.files if file.state is state), b"")
 
 

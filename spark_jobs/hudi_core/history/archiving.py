@@ -36,9 +36,7 @@ class ArchiveWriter(Protocol):
         """Adds instants, which are in the order of the plan. Memory: their contents about three times over."""
         ...
 
-    def finish(self) -> None:
-        """Puts the archive in order after the instants have left the timeline."""
-        ...
+    def finish(self) -> None: ...
 
 
 def archive_writer(
@@ -63,12 +61,12 @@ def rounds(
     taken: list[ArchivedInstant] = []
     size = 0
     for instant in instants:
-        item = ArchivedInstant(instant, tuple(_files(storage, active, instant, modified, zone)))
-        if taken and (len(taken) >= limit or size + item.size > ROUND_BYTES):
+        archived = ArchivedInstant(instant, tuple(_files(storage, active, instant, modified, zone)))
+        if taken and (len(taken) >= limit or size + archived.size > ROUND_BYTES):
             yield taken
             taken, size = [], 0
-        taken.append(item)
-        size += item.size
+        taken.append(archived)
+        size += archived.size
     if taken:
         yield taken
 

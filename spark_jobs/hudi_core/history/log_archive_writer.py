@@ -116,11 +116,11 @@ def finish_merge(storage: Storage, folder: str) -> bool:
         log.info("the merge into %s is rolled back", merged)
         storage.delete(f"{folder}/{merged}")
     else:
-        found = there.get(merged)
-        if found is None:
+        merged_file = there.get(merged)
+        if merged_file is None:
             what = f"files of the merge are deleted, and {merged}, which should hold their content, is missing"
             raise CorruptFileError(what, path=path, remedy=_REMEDY)
-        check_whole(storage, found)
+        check_whole(storage, merged_file)
         log.info("the merge into %s is ended", merged)
         for name in candidates:
             storage.delete(f"{folder}/{name}")

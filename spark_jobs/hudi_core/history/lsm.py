@@ -125,7 +125,7 @@ class LsmHistory:
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
         """See ArchivedTimeline; files outside the range are not opened."""
-        found: dict[InstantKey, Instant] = {}
+        by_key: dict[InstantKey, Instant] = {}
         for file in self._files:
             if not file.overlaps(after, up_to):
                 continue
@@ -133,8 +133,8 @@ class LsmHistory:
                 time = instant.requested_time
                 if (after is None or time > after) and (up_to is None or time <= up_to):
                     # An archiver that died before it removed the active files archives them again.
-                    found.setdefault(key_of(instant), instant)
-        return sorted(found.values(), key=_ORDER)
+                    by_key.setdefault(key_of(instant), instant)
+        return sorted(by_key.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
         """See ArchivedTimeline; files that start after `end` are not opened."""

@@ -55,13 +55,13 @@ class LsmWriter:
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
         """See ArchiveWriter. Reads times and actions of the files whose range overlaps."""
-        times = sorted(item.requested_time for item in instants)
+        times = sorted(instant.requested_time for instant in instants)
         if not times:
             return frozenset()
         # `after` is exclusive: a time without its last digit sorts before it, and behind everything that is older by
         # more.
-        found = LsmHistory(self.storage, self.folder).instants(after=times[0][:-1], up_to=times[-1])
-        return frozenset(map(key_of, found)).intersection(map(key_of, instants))
+        archived = LsmHistory(self.storage, self.folder).instants(after=times[0][:-1], up_to=times[-1])
+        return frozenset(map(key_of, archived)).intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
         """See ArchiveWriter. Raises ConflictError where another process archives, too."""

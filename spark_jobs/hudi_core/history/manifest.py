@@ -82,7 +82,7 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
         raise CorruptFileError(error.message, path=path, remedy=_REMEDY) from error
     if not isinstance(entries, list):
         raise CorruptFileError("the manifest has no list of files", path=path, remedy=_REMEDY)
-    found: dict[str, HistoryFile] = {}
+    files: dict[str, HistoryFile] = {}
     for entry in entries:
         name = entry.get("fileName") if isinstance(entry, dict) else None
         if not isinstance(name, str):
@@ -91,8 +91,8 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
         if match is None or match["begin"] > match["end"]:
             what = f"the manifest names {name!r}, which is no file of the archive"
             raise CorruptFileError(what, path=path, remedy=_REMEDY)
-        found[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), _size(entry))
-    return sorted(found.values(), key=lambda file: (file.begin, file.end, file.level))
+        files[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), _size(entry))
+    return sorted(files.values(), key=lambda file: (file.begin, file.end, file.level))
 
 
 def latest_version(storage: Storage, folder: str) -> int | None:
@@ -120,7 +120,6 @@ def _named_version(storage: Storage, folder: str) -> int | None:
 
 
 def manifest_versions(storage: Storage, folder: str) -> list[int]:
-    """The versions of all manifests there are, in no order."""
     return [int(match[1]) for info in storage.list_files(folder) if (match := _MANIFEST.match(info.name)) is not None]
 
 

@@ -49,9 +49,9 @@ def key_candidates(bound: Bound, config: TableConfig, hidden: Set[str]) -> froze
 
 
 def _of_fields(bound: Bound, fields: tuple[str, ...]) -> frozenset[str] | None:
-    found = [equal_texts(bound.node, Column((name,))) for name in fields]
-    values = [item for item in found if item is not None]
-    if not values or len(values) < len(found):
+    by_field = [equal_texts(bound.node, Column((name,))) for name in fields]
+    values = [item for item in by_field if item is not None]
+    if not values or len(values) < len(by_field):
         return None
     if len(fields) == 1:
         # A complex key generator with one field wrote `field:value` up to 0.14 and from 1.1 on, and the bare value
@@ -71,8 +71,8 @@ def equal_texts(node: Node, operand: Operand) -> frozenset[str] | None:
     text and whole numbers: of other types the printed form depends on the writer.
     """
     if isinstance(node, All):
-        found = [values for inner in node.nodes if (values := equal_texts(inner, operand)) is not None]
-        return frozenset.intersection(*found) if found else None
+        known_values = [values for inner in node.nodes if (values := equal_texts(inner, operand)) is not None]
+        return frozenset.intersection(*known_values) if known_values else None
     if isinstance(node, Any):
         parts = [equal_texts(inner, operand) for inner in node.nodes]
         known = [part for part in parts if part is not None]
@@ -110,14 +110,14 @@ def groups_of_keys(
     if not metadata.has_index(RECORD_INDEX) or not metadata.has_true_locations:
         return None
     requested = {key for key in keys if key}
-    found = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations(requested))
-    if found is None:
+    locations = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations(requested))
+    if locations is None:
         return None
-    groups = frozenset(FileGroupId(place.partition, place.file_id) for places in found.values() for place in places)
+    groups = frozenset(FileGroupId(place.partition, place.file_id) for places in locations.values() for place in places)
     read = {group.partition for group in current}
     if any(group.partition in read and group not in current for group in groups):
         return None
-    if requested and (metadata.record_index.is_partitioned or any(not found.get(key) for key in requested)):
+    if requested and (metadata.record_index.is_partitioned or any(not locations.get(key) for key in requested)):
         doubt = metadata.groups_in_doubt(RECORD_INDEX)
         return None if doubt is None else groups | doubt
     return groups

@@ -98,7 +98,6 @@ def partition_statistics(
 
 
 def _rows_of(table: pa.Table) -> dict[str, tuple[int, int]]:
-    """Of each partition its row, and its number of values."""
     pairs = zip(table.column("partition").to_pylist(), table.column("value_count").to_pylist(), strict=True)
     return {partition: (row, count) for row, (partition, count) in enumerate(pairs)}
 

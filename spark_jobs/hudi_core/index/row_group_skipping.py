@@ -109,14 +109,14 @@ def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None,
 
 
 def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
-    left = list(keys)
+    possible = list(keys)
     if MIN_KEY in footer and MAX_KEY in footer:
-        left = [key for key in left if _between(key, footer[MIN_KEY], footer[MAX_KEY])]
-    found = filter_in_footer(footer)
-    if found is None or not left:
-        return bool(left)
-    type_code, text = found
-    return any_may_be_in(BloomFilter.parse(text, type_code, path=path), left)
+        possible = [key for key in possible if _between(key, footer[MIN_KEY], footer[MAX_KEY])]
+    filter_text = filter_in_footer(footer)
+    if filter_text is None or not possible:
+        return bool(possible)
+    type_code, text = filter_text
+    return any_may_be_in(BloomFilter.parse(text, type_code, path=path), possible)
 
 
 def _between(key: str, low: str, high: str) -> bool:
@@ -134,10 +134,10 @@ def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: B
     """By filters over base files: log files may hold one of the values, and so may a file without a filter."""
     mask = np.ones(len(slices), dtype=np.bool_)
     by_partition: dict[str, dict[str, int]] = defaultdict(dict)
-    for number, item in enumerate(slices):
-        if item.base_file is not None and not item.log_files:
-            by_partition[item.file_group.partition][item.base_file.name] = number
+    for number, file_slice in enumerate(slices):
+        if file_slice.base_file is not None and not file_slice.log_files:
+            by_partition[file_slice.file_group.partition][file_slice.base_file.name] = number
     for partition, names in by_partition.items():
-        for name, found in filters(partition, list(names)).items():
-            mask[names[name]] = any_may_be_in(found, values)
+        for name, bloom in filters(partition, list(names)).items():
+            mask[names[name]] = any_may_be_in(bloom, values)
     return mask

@@ -228,7 +228,6 @@ class SkippingPlan:
         return mask | np.array([bool(item.log_files) for item in slices], dtype=np.bool_) if self._free_merge else mask
 
     def _partition_values(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
-        """The ranges in the paths, each path parsed once."""
         distinct = sorted(set(partitions))
         number = {partition: at for at, partition in enumerate(distinct)}
         at = pa.array([number[partition] for partition in partitions], pa.int64())

@@ -78,8 +78,8 @@ def _folded(
     for turn in range(max((len(item) for item in files), default=0)):
         there = [len(item) > turn for item in files]
         at = [rows.get((item[turn].partition, item[turn].name)) if len(item) > turn else None for item in files]
-        found = bounds.take(pa.array(at, pa.int64()))
-        result = found if turn == 0 else pc.if_else(pa.array(there), fold(result, found), result)
+        turn_bounds = bounds.take(pa.array(at, pa.int64()))
+        result = turn_bounds if turn == 0 else pc.if_else(pa.array(there), fold(result, turn_bounds), result)
     return result
 
 
@@ -119,10 +119,10 @@ def indexed_in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """
     if any(pa.types.is_binary(have) or pa.types.is_large_binary(have) for have in (bounds.type, kind)):
         return None
-    found = in_order_of(bounds, kind)
-    if found is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return found
-    return pc.if_else(pc.match_substring_regex(found, _BEYOND_JAVA), pa.scalar(None, kind), found)
+    ordered = in_order_of(bounds, kind)
+    if ordered is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return ordered
+    return pc.if_else(pc.match_substring_regex(ordered, _BEYOND_JAVA), pa.scalar(None, kind), ordered)
 
 
 def _keeps_order(have: pa.DataType, kind: pa.DataType) -> bool:

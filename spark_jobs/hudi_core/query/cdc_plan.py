@@ -68,7 +68,6 @@ class _ChangeFinder:
     _names: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def changes(self, instant: Instant, commit: CommitMetadata) -> Iterator[Change]:
-        """What one commit changed, file group by file group."""
         if commit.operation_type in _NO_CHANGE or commit.compacted:
             return
         for partition, stats in commit.partition_to_write_stats.items():
@@ -160,8 +159,8 @@ class _ChangeFinder:
 
     def _slice_with(self, group: FileGroupId, names: frozenset[str]) -> FileSlice:
         """The slice that the logs are in, with the one before it while its own base file is being compacted."""
-        found = self.view.file_group(group)
-        slices = () if found is None else found.slices
+        file_group = self.view.file_group(group)
+        slices = () if file_group is None else file_group.slices
         for place, item in enumerate(slices):
             if any(log.name in names for log in item.log_files):
                 compacting = item.base_file is None and self.view.pending.compaction_of(group) == item.base_instant

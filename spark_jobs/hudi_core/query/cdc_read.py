@@ -63,7 +63,6 @@ class Change:
     after: Image | None = None
 
     def files(self) -> list[DataFile]:
-        """Every file that a reader of the change opens."""
         images = [image.file_slice for image in (self.before, self.after) if image is not None]
         return [*self.logs, *(file for item in images for file in item.data_files)]
 
@@ -136,11 +135,11 @@ class ChangeReader:
         sought = keys.filter(requested)
         if image is not None and len(sought):
             for batch in self._rows(image):
-                found = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=sought))
-                at = pc.index_in(keys, value_set=found.column(RECORD_KEY)).fill_null(-1).to_numpy()
+                matches = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=sought))
+                at = pc.index_in(keys, value_set=matches.column(RECORD_KEY)).fill_null(-1).to_numpy()
                 places = np.where(at >= 0, at + count, places)
-                texts.append(json_rows(found, COMPACT))
-                count += found.num_rows
+                texts.append(json_rows(matches, COMPACT))
+                count += matches.num_rows
         needed = requested.to_numpy(zero_copy_only=False)
         if (places[needed] < 0).any():
             message = f"{int((places[needed] < 0).sum())} keys of the change-data log are not in the file group's rows"
@@ -193,7 +192,7 @@ class _Versions:
     def next_of(self, keys: pa.StringArray) -> NDArray[np.int64]:
         """For each key the next row, -1 where it has none, or none any more."""
         codes = pc.index_in(keys, value_set=self._keys).fill_null(-1).to_numpy().astype(np.int64)
-        found = np.full(len(codes), -1, dtype=np.int64)
+        rows = np.full(len(codes), -1, dtype=np.int64)
         hits = np.flatnonzero(codes >= 0)
         hits = hits[np.argsort(codes[hits], kind="stable")]
         at = codes[hits]
@@ -201,9 +200,9 @@ class _Versions:
         earlier = np.arange(len(at)) - np.repeat(firsts, np.diff(np.r_[firsts, len(at)]))
         number = self._used[at] + earlier
         there = number < self._sizes[at]
-        found[hits[there]] = self._order[(self._starts[at] + number)[there]]
+        rows[hits[there]] = self._order[(self._starts[at] + number)[there]]
         self._used += np.bincount(at, minlength=len(self._used))
-        return found
+        return rows
 
     def left(self) -> NDArray[np.int64]:
         """The rows that were not handed out, in their order."""
@@ -213,7 +212,6 @@ class _Versions:
 
 
 def _names(batch: pa.RecordBatch) -> pa.StringArray:
-    """What tells rows of a file group apart."""
     return pc.binary_join_element_wise(
         batch.column(RECORD_KEY), batch.column(COMMIT_SEQNO).fill_null(""), "\0", null_handling="emit_null"
     )

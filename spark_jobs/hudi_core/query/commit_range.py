@@ -55,7 +55,6 @@ class CommitRange:
 
     @property
     def requested_times(self) -> frozenset[str]:
-        """What `_hoodie_commit_time` holds in rows that these commits wrote."""
         return frozenset(instant.requested_time for instant in self.metadata)
 
     @property
@@ -74,7 +73,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
             f"the range ends at {end}, before it begins at {begin}", remedy="begin is exclusive, end inclusive"
         )
     commits = [item for item in _commits(context, timeline) if end is None or item.completed_at <= end]
-    found = {item: context.active.read_commit(item) for item in commits if begin < item.completed_at}
+    read = {item: context.active.read_commit(item) for item in commits if begin < item.completed_at}
     archived: tuple[Instant, ...] = ()
     active_from = begin_of_writes(timeline)
     if active_from is None or _earliest_requested(begin, context) < active_from:
@@ -84,10 +83,10 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
             item for item in history.completed_in(begin, None) if not timeline.find(item.requested_time, item.action)
         )
         older = (item for item in archived if end is None or item.completed_at <= end)
-        found = {**dict(history.commits(older)), **found}
+        read = {**dict(history.commits(older)), **read}
     metadata = {}
-    for instant in sorted(found, key=lambda instant: instant.sort_key):
-        commit = found[instant]
+    for instant in sorted(read, key=lambda instant: instant.sort_key):
+        commit = read[instant]
         if not _is_read(context, instant, commit):
             continue
         source = context.active.path_of(instant)
@@ -147,8 +146,10 @@ def _is_read(context: ReadContext, instant: Instant, commit: CommitMetadata) -> 
 
 def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: Instant) -> FileSlice | None:
     """What a replacecommit replaced of a file group; None when its files are missing."""
-    found = view.file_group(group)
-    slices = [] if found is None else [item for item in found.slices if item.base_instant < instant.requested_time]
+    file_group = view.file_group(group)
+    slices = (
+        [] if file_group is None else [item for item in file_group.slices if item.base_instant < instant.requested_time]
+    )
     if len(slices) > 1 and slices[0].base_file is None:
         # A compaction of the group was planned and never ran.
         return slices[1].merged_with(slices[0])

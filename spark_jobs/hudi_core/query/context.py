@@ -63,7 +63,6 @@ class ReadContext:
         return StorageListing(self.storage) if metadata is None else metadata.listing()
 
     def history(self) -> ArchivedTimeline:
-        """The archived timeline; nothing is read before the first question."""
         return load_history(self.storage, self.config)
 
     def slice_sizes(self) -> Iterator[int]:
@@ -76,5 +75,5 @@ class ReadContext:
         self, timeline: Timeline, metadata: MetadataMode = "auto", *, listing: FileListing | None = None
     ) -> FileSystemView:
         """The file slices at `timeline`, of `listing`; without one, by the metadata table in that mode."""
-        found = self.listing(self.metadata_table(metadata, timeline)) if listing is None else listing
-        return load_view(self.active, found, timeline, self.history)
+        files = self.listing(self.metadata_table(metadata, timeline)) if listing is None else listing
+        return load_view(self.active, files, timeline, self.history)

@@ -223,8 +223,8 @@ def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[F
 
     logged = [item for item in slices if item.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="headers") as pool:
-        found = pool.map(is_partial, logged)
-        return frozenset(item.file_group for item, partial in zip(logged, found, strict=True) if partial)
+        partial_flags = pool.map(is_partial, logged)
+        return frozenset(item.file_group for item, partial in zip(logged, partial_flags, strict=True) if partial)
 
 
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:

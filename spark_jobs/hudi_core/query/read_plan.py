@@ -107,7 +107,6 @@ class _Prepared:
 
     @cached_property
     def of_any_commit(self) -> _Prepared:
-        """The same query without its range of commits."""
         return _Prepared(replace(self.spec, commit_times=None))
 
     @cached_property

@@ -45,23 +45,23 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
     timeline = context.active.load()
     if instant not in timeline.requested_times:
         instant = _whole_instant(context, timeline.requested_times, instant)
-    found: list[tuple[Instant, _ActiveFiles | ArchivedTimeline]] = [
+    places: list[tuple[Instant, _ActiveFiles | ArchivedTimeline]] = [
         (item, active) for item in timeline if item.requested_time == instant
     ]
-    if all(item.action == Action.SAVEPOINT for item, _ in found):
+    if all(item.action == Action.SAVEPOINT for item, _ in places):
         # The archival may take a commit and leave its savepoint (hoodie.archive.beyond.savepoint).
         history = context.history()
-        found += [(item, history) for item in history.instants(None, instant) if item.requested_time == instant]
+        places += [(item, history) for item in history.instants(None, instant) if item.requested_time == instant]
     fitting = [
-        place for place in found if action is None or completed_action(place[0].action) == completed_action(action)
+        place for place in places if action is None or completed_action(place[0].action) == completed_action(action)
     ]
     if not fitting:
-        there = ", ".join(item.action for item, _ in found)
-        message = f"neither the timeline nor its archive holds {action if found else 'an instant'} {instant}"
-        remedy = f"there is: {there}" if found else "list the instants with `hudictl timeline --archived`"
+        there = ", ".join(item.action for item, _ in places)
+        message = f"neither the timeline nor its archive holds {action if places else 'an instant'} {instant}"
+        remedy = f"there is: {there}" if places else "list the instants with `hudictl timeline --archived`"
         raise ConfigError(message, path=context.active.folder, remedy=remedy)
     chosen, files = min(fitting, key=lambda place: place[0].action == Action.SAVEPOINT)
-    savepoint = next((where.content(item) or None for item, where in found if item.action == Action.SAVEPOINT), None)
+    savepoint = next((where.content(item) or None for item, where in places if item.action == Action.SAVEPOINT), None)
     return ShownInstant(chosen, files.plan(chosen) or None, files.content(chosen) or None, savepoint)
 
 

@@ -126,5 +126,4 @@ class SlicesPlanner:
 
 
 def common_part(context: ReadContext, spec: ReaderSpec) -> Json:
-    """What all splits of a query share."""
     return {"uri": context.uri, "storage_options": dict(context.storage_options), "reader": to_text(spec)}

@@ -23,12 +23,12 @@ ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """Base and log files: local, by Arrow where its wheel has the scheme, else fsspec; errors of open_storage."""
-    given, scheme = options or {}, scheme_of(uri)
+    storage_options, scheme = options or {}, scheme_of(uri)
     if scheme == "file":
-        return LocalStorage(uri, SizeLimits.of(given))
+        return LocalStorage(uri, SizeLimits.of(storage_options))
     if scheme in ARROW_SCHEMES:
-        return open_arrow_storage(uri, scheme, given)
-    return open_fsspec(uri, scheme, given)
+        return open_arrow_storage(uri, scheme, storage_options)
+    return open_fsspec(uri, scheme, storage_options)
 
 
 def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
@@ -93,8 +93,8 @@ class ArrowStorage(Storage):
         return self._info(info)
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        found = [self._info(info) for info in self._children(folder) if info.type == arrow_fs.FileType.File]
-        return sorted(found, key=lambda info: info.path)
+        files = [self._info(info) for info in self._children(folder) if info.type == arrow_fs.FileType.File]
+        return sorted(files, key=lambda info: info.path)
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(
@@ -188,12 +188,12 @@ class ArrowStorage(Storage):
         selector = arrow_fs.FileSelector(self._target(folder), allow_not_found=True, recursive=False)
         try:
             with translated(folder, self.uri, _FAILURES):
-                found = list(self._fs.get_file_info(selector))
+                children = list(self._fs.get_file_info(selector))
         except StorageNotFoundError:
             return []  # it is a file
-        if not found:
+        if not children:
             self._check_bucket(folder)
-        return found
+        return children
 
     def _open(self, path: str) -> pa.NativeFile:
         target = self._file(path)

@@ -68,7 +68,6 @@ class Storage(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file is at `path`."""
         try:
             self.stat(path)
         except StorageNotFoundError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, BinaryIO, cast
 
@@ -52,8 +53,8 @@ class FsspecStorage(Storage):
 
     def list_files(self, folder: str) -> list[FileInfo]:
         files = ((path, info) for path, info in self._children(folder) if info["type"] == "file")
-        found = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in files]
-        return sorted(found, key=lambda info: info.path)
+        infos = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in files]
+        return sorted(infos, key=lambda info: info.path)
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
@@ -69,12 +70,12 @@ class FsspecStorage(Storage):
                 listed = self._fs.find(target, detail=True)
         except StorageNotFoundError:
             return []
-        found = [
+        infos = [
             FileInfo(self._relative(name), int(info["size"]), _modified(info))
             for name, info in listed.items()
             if info["type"] == "file" and name.startswith(target + "/")
         ]
-        return sorted(found, key=lambda info: info.path)
+        return sorted(infos, key=lambda info: info.path)
 
     def read(self, path: str) -> bytes:
         # One request by a range that ends behind the limit: the size need not be asked for.
@@ -200,10 +201,8 @@ class FsspecStorage(Storage):
             self._fs.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
 
     def _remove_if_there(self, target: str) -> None:
-        try:
+        with suppress(FileNotFoundError):  # another process removed it, which is the requested state
             self._fs.rm_file(target)
-        except FileNotFoundError:
-            return  # another process removed it, which is the requested state
 
     def _children(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
         check_relative_path(folder, source=self.uri)

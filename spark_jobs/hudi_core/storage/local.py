@@ -34,7 +34,6 @@ _ATTEMPTS = 10
 
 
 def is_file_uri(address: str) -> bool:
-    """Whether an address is a `file:` URI, in any case."""
     return address[:5].lower() == "file:"
 
 
@@ -93,14 +92,14 @@ class LocalStorage(Storage):
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
         with translated(path, self.uri):
-            found = os.lstat(target)
-        if stat_bits.S_ISDIR(found.st_mode):
+            status = os.lstat(target)
+        if stat_bits.S_ISDIR(status.st_mode):
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
-        _check_mode(found.st_mode, path)
-        return FileInfo(path, found.st_size, found.st_mtime)
+        _check_mode(status.st_mode, path)
+        return FileInfo(path, status.st_size, status.st_mtime)
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        found = []
+        files = []
         linked: dict[tuple[int, int], str] = {}
         for entry in self._entries(folder):
             if _is_hidden(entry.name):
@@ -108,14 +107,14 @@ class LocalStorage(Storage):
             try:
                 if entry.is_file(follow_symlinks=False):
                     status = entry.stat()
-                    found.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
+                    files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
                     if status.st_nlink > 1 and not folder.startswith(".hoodie"):
                         other = linked.setdefault((status.st_dev, status.st_ino), entry.name)
                         if other != entry.name:
                             raise _two_names(join(folder, entry.name), other)
             except FileNotFoundError:
                 continue  # removed since the folder was read
-        return sorted(found, key=lambda info: info.path)
+        return sorted(files, key=lambda info: info.path)
 
     def list_names(self, folder: str) -> list[str]:
         return [
@@ -186,10 +185,10 @@ class LocalStorage(Storage):
         target = self._file(path)
         with translated(path, self.uri), _folder_lock(os.path.dirname(target), path):
             try:
-                found = _version(self.read(path))
+                current = _version(self.read(path))
             except StorageNotFoundError:
-                found = None
-            if found != version:
+                current = None
+            if current != version:
                 raise StorageConflictError(f"the file has another version in {self.uri}, or is gone", path=path)
             self.write(path, data)
         return _version(data)
@@ -294,13 +293,13 @@ class LocalStorage(Storage):
         with translated(folder, self.uri):
             try:
                 with os.scandir(target) as entries:
-                    found = [entry for entry in entries if entry.name.isascii() or _is_used(folder, entry.name)]
+                    listed = [entry for entry in entries if entry.name.isascii() or _is_used(folder, entry.name)]
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        for entry in found:
+        for entry in listed:
             if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
                 self._check_special(join(folder, entry.name), entry.path)
-        return found
+        return listed
 
     def _check_special(self, path: str, target: str) -> None:
         """Refuses what is neither a file nor a folder: a query would lose the rows of a file that it replaced."""

@@ -46,7 +46,6 @@ class RaceResult:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether every round had one winner, whose content was stored afterwards."""
         return self.rounds > 0 and not (self.several_winners or self.no_winner or self.wrong_content)
 
 
@@ -112,13 +111,13 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
 
 def _absent_folders(storage: Storage) -> list[str]:
     """The root of a local storage and the folders above it, the deepest first, as far as they do not exist."""
-    found = []
+    absent = []
     if isinstance(storage, LocalStorage):
         path = local_path(storage.uri)
         while not os.path.lexists(path):
-            found.append(path)
+            absent.append(path)
             path = os.path.dirname(path)
-    return found
+    return absent
 
 
 def _clock_ahead(storage: Storage, path: str) -> float:

@@ -159,15 +159,17 @@ def exit_code_of_changes(storage: Storage) -> Iterator[None]:
         try:
             yield
         except HudiError as error:
-            if error.exit_code != EXIT_BAD_INPUT or not (found := changes()):
+            if error.exit_code != EXIT_BAD_INPUT or not (changed := changes()):
                 raise
-            raise error.found_late(_as_it_is(storage, found).describe()) from error
+            raise error.found_late(_as_it_is(storage, changed).describe()) from error
 
 
-def _as_it_is(storage: Storage, found: Changes) -> Changes:
+def _as_it_is(storage: Storage, changes: Changes) -> Changes:
     """The changes without the files that others, as a `DROP TABLE`, have removed. One request for each written file."""
-    lost = {path for path in found.written if not _may_exist(storage, path)}
-    return replace(found, written=tuple(path for path in found.written if path not in lost), lost=tuple(sorted(lost)))
+    lost = {path for path in changes.written if not _may_exist(storage, path)}
+    return replace(
+        changes, written=tuple(path for path in changes.written if path not in lost), lost=tuple(sorted(lost))
+    )
 
 
 def _may_exist(storage: Storage, path: str) -> bool:

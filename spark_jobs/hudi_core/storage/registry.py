@@ -37,8 +37,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """
     refuse_secret_address(uri, what="the address of the table")
     scheme = scheme_of(uri)
-    given = options or {}
-    return LocalStorage(uri, SizeLimits.of(given)) if scheme == "file" else open_fsspec(uri, scheme, given)
+    storage_options = options or {}
+    return (
+        LocalStorage(uri, SizeLimits.of(storage_options))
+        if scheme == "file"
+        else open_fsspec(uri, scheme, storage_options)
+    )
 
 
 def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStorage:
@@ -54,12 +58,12 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
         message = f"no storage library for {scheme}:// : {error}"
         remedy = f"install {LIBRARIES.get(scheme, 'the fsspec package of this scheme')}"
         raise ConfigError(message, path=uri, remedy=remedy) from error
-    given = fsspec_options(scheme, without_limits(options))
+    arguments = fsspec_options(scheme, without_limits(options))
     try:
         if scheme != "s3":
-            given = {**kind._get_kwargs_from_urls(address), **given}  # such as the host
+            arguments = {**kind._get_kwargs_from_urls(address), **arguments}  # such as the host
         # Neither cache may live on: a listing must show what others created a moment ago.
-        fs = kind(**given, use_listings_cache=False, skip_instance_cache=True)
+        fs = kind(**arguments, use_listings_cache=False, skip_instance_cache=True)
         root = str(kind._strip_protocol(address))
     except (TypeError, ValueError) as error:
         message = f"the storage library of {scheme}:// cannot be opened: {error}"

@@ -58,9 +58,9 @@ class S3Conditional:
             try:
                 answer = self._fs.pipe_file(target, data, chunksize=part_bytes, Metadata={_TAG: tag}, **condition)
             except LIBRARY_FAILURES as error:
-                found = self._outcome(target, path, tag, version, error)
-                if found is not None:
-                    return found
+                etag = self._outcome(target, path, tag, version, error)
+                if etag is not None:
+                    return etag
             else:
                 return _etag(answer)
             time.sleep(_PAUSE_SECONDS * 2**attempt)

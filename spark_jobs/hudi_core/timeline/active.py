@@ -106,7 +106,6 @@ class ActiveTimeline:
         return decode_commit(data, path=path, stats=stats)
 
     def read_requested(self, requested_time: str, action: str) -> bytes:
-        """The content of an instant's requested file. Raises StorageNotFoundError."""
         return self.read_pending(requested_time, action, State.REQUESTED)
 
     def read_pending(self, requested_time: str, action: str, state: State) -> bytes:
@@ -216,10 +215,10 @@ class ActiveTimeline:
             f"{self.folder}/{name}"
             for name in names
             if name.startswith(requested_time)
-            for found in self._naming.instants([name])
-            if found.is_completed
-            and found.requested_time == requested_time
-            and completed_action(found.action) == completed_action(action)
+            for instant in self._naming.instants([name])
+            if instant.is_completed
+            and instant.requested_time == requested_time
+            and completed_action(instant.action) == completed_action(action)
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
@@ -267,12 +266,12 @@ class ActiveTimeline:
             return instant.requested_time, completed_action(instant.action)
 
         archived = set(map(key_of, instants))
-        shown = [(name, found) for name in self.names() for found in self._naming.instants([name])]
-        shown = [(name, found) for name, found in shown if key_of(found) in archived]
-        completed = {key_of(found) for _, found in shown if found.is_completed}
-        for name, found in shown:
-            if key_of(found) not in completed:
-                message = f"{found.action} {found.requested_time} is not completed: it cannot be archived"
+        shown = [(name, instant) for name in self.names() for instant in self._naming.instants([name])]
+        shown = [(name, instant) for name, instant in shown if key_of(instant) in archived]
+        completed = {key_of(instant) for _, instant in shown if instant.is_completed}
+        for name, instant in shown:
+            if key_of(instant) not in completed:
+                message = f"{instant.action} {instant.requested_time} is not completed: it cannot be archived"
                 raise TimelineError(message, path=f"{self.folder}/{name}")
         ordered = sorted(shown, key=lambda item: (item[1].is_completed, item[1].requested_time, item[1].state.rank))
         return sum(self._storage.delete(f"{self.folder}/{name}") for name, _ in ordered)

@@ -87,7 +87,6 @@ class Instant:
 
     @property
     def pending_action(self) -> str:
-        """The action on the pending files, as far as the timeline still shows it."""
         return self.planned_action or self.action
 
     @property

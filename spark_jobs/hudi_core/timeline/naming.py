@@ -134,7 +134,6 @@ def _shown_in_1(name: str) -> _Shown | None:
 
 
 def _shown_in_2(name: str, completion_of: Callable[[str], str | None]) -> _Shown | None:
-    """As _shown_in_1, of layout 2."""
     times, _, ending = name.partition(".")
     known = _ENDINGS.get(ending)
     if known is not None and known[1] != _COMPLETED:

@@ -42,14 +42,12 @@ def schema_of(
     archived: Callable[[], Iterable[tuple[Instant, CommitMetadata]]] | None = None,
     path_of: Callable[[Instant], str] | None = None,
 ) -> dict[str, Any]:
-    """The table's Avro record schema, without meta fields.
-
-    From the latest completed commit with a schema whose operation can set one; else from the latest that rewrote rows;
-    from `create_schema` (`hoodie.table.create.schema`); from the data files, whose schema `stored` gives
-    (schema_resolver.table_schema); from the archive's commits, which `archived` gives latest first. The last two are
-    called only then. `read` gives a commit file's content, `path_of` its path for messages. For an older state of the
-    table pass `timeline.up_to(instant)`. Raises FormatError without a schema, CorruptFileError for an unreadable commit
-    file.
+    """The table's Avro record schema, without meta fields. From the latest completed commit with a schema whose
+    operation can set one; else from the latest that rewrote rows; from `create_schema` (`hoodie.table.create.schema`);
+    from the data files, whose schema `stored` gives (schema_resolver.table_schema); from the archive's commits, which
+    `archived` gives latest first. The last two are called only then. `read` gives a commit file's content, `path_of`
+    its path for messages. For an older state of the table pass `timeline.up_to(instant)`. Raises FormatError without a
+    schema, CorruptFileError for an unreadable commit file.
     """
     named = path_of or commit_label
     commits = (

@@ -108,10 +108,10 @@ class Timeline:
 
     @cached_property
     def _by_class(self) -> dict[tuple[str, str], Instant]:
-        found: dict[tuple[str, str], Instant] = {}
+        instants: dict[tuple[str, str], Instant] = {}
         for instant in self.instants:
-            found.setdefault((instant.requested_time, completed_action(instant.action)), instant)
-        return found
+            instants.setdefault((instant.requested_time, completed_action(instant.action)), instant)
+        return instants
 
     def get(self, requested_time: str, action: str) -> Instant:
         """As find; raises TimelineError when there is none."""
@@ -154,10 +154,10 @@ def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: s
     """The pending instants that were requested more than `seconds` before `now`, oldest first, with their ages in
     seconds.
     """
-    for item in timeline.pending():
-        age = age_of(item, now, zone)
+    for instant in timeline.pending():
+        age = age_of(instant, now, zone)
         if age > seconds:
-            yield item, age
+            yield instant, age
 
 
 def age_shown(instant: Instant, age: int) -> str:

@@ -88,9 +88,8 @@ class Completer:
             return self._put(instant, decision)
 
     def finish_decided(self, instant: str, *, why_not: WhyNot | None = None) -> Instant | None:
-        """Carries out what an earlier owner of the claim decided and may not have done; None when there is nothing.
-
-        The instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
+        """Carries out what an earlier owner of the claim decided and may not have done; None when there is nothing. The
+        instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
         refuses. Where `why_not` names a reason, or where the instant is not inflight any more because a foreign writer
         rolled it back, the decision is withdrawn (docs/decisions/0023): a completed file is never, and one that arrives
         while it is withdrawn counts. Raises ConflictError when another owner took over, and for LATE_SECONDS instead of
@@ -102,12 +101,12 @@ class Completer:
         with self._lock() as lock:
             self._claim.check_owner()
             timeline = self._timeline.load()
-            found = timeline.find(instant, decision.action)
-            if found is not None and found.is_completed:
+            shown = timeline.find(instant, decision.action)
+            if shown is not None and shown.is_completed:
                 self._claim.settle()
-                return found
+                return shown
             reason = None
-            if found is None or found.state is not State.INFLIGHT:
+            if shown is None or shown.state is not State.INFLIGHT:
                 reason = "another process has rolled it back since"
             elif why_not is not None:
                 reason = why_not(decision, timeline)
@@ -116,8 +115,8 @@ class Completer:
                 self._check_put_is_over(instant, decision, reason)
                 log.warning("an earlier run decided to complete %s %s, but %s", decision.action, instant, reason)
                 self._claim.settle(withdrawn=True)
-                found = self._timeline.load().find(instant, decision.action)
-                return found if found is not None and found.is_completed else None
+                shown = self._timeline.load().find(instant, decision.action)
+                return shown if shown is not None and shown.is_completed else None
             completed = self._put(instant, decision)
             self._claim.settle()
             log.info("%s %s completed: an earlier run had decided so and was cut off", decision.action, instant)
@@ -138,20 +137,20 @@ class Completer:
         try:
             return self._timeline.complete(instant, decision.action, decision.content, decision.completion_time)
         except StorageExistsError as error:
-            found = self._timeline.load().get(instant, decision.action)
-            same = found.completion_time == decision.completion_time or self._timeline.layout == 1
-            if not same or self._timeline.read_details(found) != decision.content:
+            completed = self._timeline.load().get(instant, decision.action)
+            same = completed.completion_time == decision.completion_time or self._timeline.layout == 1
+            if not same or self._timeline.read_details(completed) != decision.content:
                 message = "another process completed this instant"
                 remedy = "validate the table's metadata"
-                raise ConflictError(message, path=self._timeline.path_of(found), remedy=remedy) from error
-            return found  # the same bytes: an earlier try of this very request arrived although its answer was lost
+                raise ConflictError(message, path=self._timeline.path_of(completed), remedy=remedy) from error
+            return completed  # the same bytes: an earlier try of this very request arrived although its answer was lost
 
 
 def check_inflight(timeline: Timeline, instant: str, action: str) -> None:
     """Raises ConflictError unless `action` at `instant` is inflight: completed by another run, or rolled back."""
-    found = timeline.find(instant, action)
-    if found is None or found.state is not State.INFLIGHT:
-        state = "no longer on the timeline" if found is None else f"{found.state.value} on the timeline"
+    shown = timeline.find(instant, action)
+    if shown is None or shown.state is not State.INFLIGHT:
+        state = "no longer on the timeline" if shown is None else f"{shown.state.value} on the timeline"
         raise ConflictError(
             f"{action} {instant} is {state}, expected inflight: another writer completed it or rolled it "
             "back while it ran",
@@ -163,12 +162,10 @@ def check_not_rolled_back(
     timeline: Timeline, instant: str, read_target: Callable[[str], str | None], since: Timeline
 ) -> None:
     """Raises ConflictError when a rollback names `instant` that is pending, or that was not completed on the timeline
-    `since`, which was read before the first file of this attempt.
-
-    Hudi 1.x makes the check of pending ones before a commit: a rollback that started after ours ended would delete the
-    files that we publish. A completed one has deleted them, although the instant may be inflight again: Hudi's writers
-    with services inline or in threads roll back what they find inflight, and run the plan themselves
-    (BaseHoodieTableServiceClient.compact, cluster).
+    `since`, which was read before the first file of this attempt. Hudi 1.x makes the check of pending ones before a
+    commit: a rollback that started after ours ended would delete the files that we publish. A completed one has deleted
+    them, although the instant may be inflight again: Hudi's writers with services inline or in threads roll back what
+    they find inflight, and run the plan themselves (BaseHoodieTableServiceClient.compact, cluster).
     """
     before = since.completed().of_actions(Action.ROLLBACK).requested_times
     for rollback in timeline.of_actions(Action.ROLLBACK):

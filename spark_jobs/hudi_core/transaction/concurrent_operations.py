@@ -96,13 +96,13 @@ def changed_groups(metadata: CommitMetadata, instant: Instant) -> set[FileGroupI
 
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:
     """The file groups that have markers, each with its earliest instant; names of no data file are ignored."""
-    found: dict[FileGroupId, str] = {}
+    earliest: dict[FileGroupId, str] = {}
     for instant, announced in sorted(markers.items()):
         for marker in announced:
             name = parse_data_file(marker.file_name)
             if name is not None:
-                found.setdefault(FileGroupId(marker.partition, name.file_id), instant)
-    return found
+                earliest.setdefault(FileGroupId(marker.partition, name.file_id), instant)
+    return earliest
 
 
 def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iterable[str]) -> list[str]:

@@ -97,7 +97,6 @@ class Verdict:
     conflicts: tuple[tuple[ConcurrentOperation, str], ...] = ()
 
     def check(self) -> None:
-        """Raises ConflictError naming every conflict."""
         if self.conflicts:
             raise ConflictError(
                 "; ".join(text for _, text in self.conflicts),

@@ -100,7 +100,6 @@ class Heartbeat(Renewal):
         super().start()
 
     def check(self) -> None:
-        """Raises ConflictError when others may take this process for dead."""
         silent = time.monotonic() - self._last
         failure = self._failure
         if failure is not None and not isinstance(failure, Exception):

@@ -66,7 +66,7 @@ def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> l
     it. There Hudi may append to any log file: one with a block of another instant stays. Nor are files of an attempt of
     Hudi's removed: what they hold twice is merged to the same rows.
     """
-    found = []
+    files_of_instant = []
     marked = {marker.data_path for marker in list_markers(storage, instant)}
     for _, files in list_partitions(storage, partitions):
         for info in files:
@@ -74,8 +74,8 @@ def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> l
             if isinstance(name, LogFileName) and (
                 name.instant == instant or _is_own(storage, info, name, instant, marked)
             ):
-                found.append(info)
-    return found
+                files_of_instant.append(info)
+    return files_of_instant
 
 
 def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:
@@ -103,20 +103,20 @@ def remove_losers(
     the listing and the deletion: an owner has its claim, or the table lock, before its first file. So a check that
     passes behind the listing shows that no file in it is of a successor, however late the deletion comes.
     """
-    found = find(storage, instant, partitions)
-    losers = [info.path for info in found if info.path not in winners]
+    files = find(storage, instant, partitions)
+    losers = [info.path for info in files if info.path not in winners]
     if losers:
         check()
     for path in losers:
         log.warning("%s belongs to no winning attempt of instant %s: deleted", path, instant)
         storage.delete(path)
-    return {info.path: info.size for info in found if info.path in winners}
+    return {info.path: info.size for info in files if info.path in winners}
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
     """Raises ExecutionError when a winner (path to size in bytes) is missing or has another size."""
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:
-            found = f"{kept[path]} bytes" if path in kept else "no such file"
-            message = f"the task reported {size} bytes for this file, the storage has {found}"
+            stored = f"{kept[path]} bytes" if path in kept else "no such file"
+            message = f"the task reported {size} bytes for this file, the storage has {stored}"
             raise ExecutionError(message, path=path, remedy="run the instant again; nothing was published")

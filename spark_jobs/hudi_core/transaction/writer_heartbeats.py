@@ -91,7 +91,6 @@ class Heartbeats:
         return age is None or age > self.tolerance_seconds
 
     def live(self) -> frozenset[str]:
-        """The instants whose writers are alive."""
         return frozenset(instant for instant in self.last if not self.is_expired(instant))
 
 
@@ -172,16 +171,16 @@ def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartb
 
 def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
     """Logs a warning, with the remedy, when eager_writers finds any; returns them."""
-    found = eager_writers(active, timeline, heartbeats)
-    if found:
+    eager = eager_writers(active, timeline, heartbeats)
+    if eager:
         log.warning(
             "%s: pending writes without a heartbeat (%s). Their writer seems to consider itself the only one "
             "(%s=EAGER) and may roll back running writes of others: set it to LAZY on every writer of the table",
             active.folder,
-            ", ".join(instant.requested_time for instant in found),
+            ", ".join(instant.requested_time for instant in eager),
             FAILED_WRITES_POLICY.name,
         )
-    return found
+    return eager
 
 
 def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats) -> bool:
@@ -250,38 +249,38 @@ def process_of(owner: Owner) -> dict[str, str]:
 
 def with_own_writes(heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, timeline: Timeline) -> Heartbeats:
     """The heartbeats, and of each pending overwrite of this engine whether its owner is dead."""
-    found: dict[str, bool] = {}
-    for item in timeline.pending().of_actions(Action.REPLACE_COMMIT):
+    dead: dict[str, bool] = {}
+    for instant in timeline.pending().of_actions(Action.REPLACE_COMMIT):
         try:
-            owner = _requested_by(active, item)
+            owner = _requested_by(active, instant)
         except (CorruptFileError, StorageNotFoundError):
             continue  # no plan of ours, or gone since the listing
         if owner is not None:
             with suppress(ConflictError):  # it came to its end since the listing
-                found[item.requested_time] = _is_dead(heartbeats, storage, active, item, owner)
-    return replace(heartbeats, ours=found)
+                dead[instant.requested_time] = _is_dead(heartbeats, storage, active, instant, owner)
+    return replace(heartbeats, ours=dead)
 
 
-def _requested_by(active: ActiveTimeline, item: Instant) -> Owner | None:
-    path = active.path(item.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    data = active.read_requested(item.requested_time, Action.REPLACE_COMMIT)
+def _requested_by(active: ActiveTimeline, instant: Instant) -> Owner | None:
+    path = active.path(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
+    data = active.read_requested(instant.requested_time, Action.REPLACE_COMMIT)
     process = requested_extra(data, path=path).get(PROCESS_KEY)
     return None if process is None else Owner.from_json(parse_own(process.encode(), "the owner", path=path), path=path)
 
 
 def _is_dead(
-    heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, item: Instant, requested_by: Owner
+    heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, instant: Instant, requested_by: Owner
 ) -> bool:
     """By its claim, which another process may have taken over. Without one, its owner claims it at once, if it lives:
     one that has not for as long as a heartbeat may be silent, is dead.
     """
     try:
-        claimed = current_claim(storage, item.requested_time)
+        claimed = current_claim(storage, instant.requested_time)
     except CorruptFileError:  # its own run or `rollback --instant` names the file: here nothing is taken from it
         return False
     if claimed is not None:
-        return not is_live(storage, item.requested_time, claimed.epoch, now=lambda: heartbeats.now)
+        return not is_live(storage, instant.requested_time, claimed.epoch, now=lambda: heartbeats.now)
     if requested_by.is_provably_dead():
         return True
-    requested = active.modified().get(active.path(item.requested_time, Action.REPLACE_COMMIT, State.REQUESTED))
+    requested = active.modified().get(active.path(instant.requested_time, Action.REPLACE_COMMIT, State.REQUESTED))
     return requested is not None and heartbeats.now - requested > heartbeats.tolerance_seconds

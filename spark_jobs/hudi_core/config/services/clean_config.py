@@ -149,7 +149,6 @@ class CleanConfig:
 
     @property
     def retention(self) -> ConfigKey[int]:
-        """The option that sets how much the policy keeps."""
         return next(key for key, policy in _RETENTIONS if policy == self.policy)
 
     @property
@@ -167,8 +166,8 @@ class CleanConfig:
 
 def _policy(options: Mapping[str, str]) -> str:
     """The policy; when it is not set, that of the one retention that is set (HoodieCleanConfig.CLEANER_POLICY)."""
-    given = CLEAN_POLICY.read(options)
-    if given is not None:
-        return given
+    chosen = CLEAN_POLICY.read(options)
+    if chosen is not None:
+        return chosen
     implied = [policy for key, policy in _RETENTIONS if key.is_set(options)]
     return implied[0] if len(implied) == 1 else KEEP_LATEST_COMMITS

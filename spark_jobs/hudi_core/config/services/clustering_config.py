@@ -230,8 +230,8 @@ class ClusteringConfig:
     def of(options: Mapping[str, str]) -> ClusteringConfig:
         strategy, mode = PLAN_STRATEGY.read(options)
         mode, layout = mode or FILTER_MODE.read(options), LAYOUT.read(options)
-        found = read_fields(ClusteringConfig, options, strategy=strategy, filter_mode=mode, layout=layout)
-        return replace(found, execution_class=STREAM_COPY) if strategy is Strategy.STREAM_COPY else found
+        config = read_fields(ClusteringConfig, options, strategy=strategy, filter_mode=mode, layout=layout)
+        return replace(config, execution_class=STREAM_COPY) if strategy is Strategy.STREAM_COPY else config
 
     @property
     def takes_single_slices(self) -> bool:

@@ -25,12 +25,11 @@ PAUSES_SECONDS: Final[Sequence[float]] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.
 
 def read_stable(storage: Storage, path: str) -> bytes:
     """The content of a file that another process may be writing; a truncated and recent one is read again until its
-    writer has finished. One that is still truncated then is returned as it is. Raises StorageNotFoundError.
-
-    Hudi creates a file of the timeline atomically where the storage does (object stores) or by a rename (HDFS). On a
-    plain file system it creates the file and then writes it (HoodieStorage.createImmutableFileInPath,
-    needCreateTempFile): for a moment the file is empty, or has only the first of its buffers of 4.5 KiB. A plan then
-    looks damaged, and a completed commit like one that wrote nothing.
+    writer has finished. One that is still truncated then is returned as it is. Raises StorageNotFoundError. Hudi
+    creates a file of the timeline atomically where the storage does (object stores) or by a rename (HDFS). On a plain
+    file system it creates the file and then writes it (HoodieStorage.createImmutableFileInPath, needCreateTempFile):
+    for a moment the file is empty, or has only the first of its buffers of 4.5 KiB. A plan then looks damaged, and a
+    completed commit like one that wrote nothing.
     """
 
     def read() -> bytes:

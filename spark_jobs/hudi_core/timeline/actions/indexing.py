@@ -51,16 +51,18 @@ def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]
         raise UnsupportedError(
             f"version {version} of an indexing plan is not supported", path=path, remedy="version 1 is"
         )
-    found = tuple(_partition(item, path) for item in records(raw, "indexPartitionInfos", path=path))
-    if len({item.name for item in found}) != len(found) or not found:
-        what = "a partition of the metadata table twice" if found else "no partition of the metadata table"
+    partitions = tuple(
+        IndexedPartition(
+            check_file_name(text(info, "metadataPartitionPath", path=path), source=path),
+            text(info, "indexUptoInstant", path=path),
+            text_map(info, "extraMetadata", path=path),
+        )
+        for info in records(raw, "indexPartitionInfos", path=path)
+    )
+    if len({partition.name for partition in partitions}) != len(partitions) or not partitions:
+        what = "a partition of the metadata table twice" if partitions else "no partition of the metadata table"
         raise CorruptFileError(f"the plan names {what}", path=path, remedy="drop it with `hudictl unschedule`")
-    return found
-
-
-def _partition(raw: dict[str, Any], path: str) -> IndexedPartition:
-    name = check_file_name(text(raw, "metadataPartitionPath", path=path), source=path)
-    return IndexedPartition(name, text(raw, "indexUptoInstant", path=path), text_map(raw, "extraMetadata", path=path))
+    return partitions
 
 
 def _infos(partitions: Sequence[IndexedPartition], extra: bool) -> list[dict[str, Any]]:

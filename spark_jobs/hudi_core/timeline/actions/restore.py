@@ -45,7 +45,6 @@ class RestoreMetadata:
 
 
 def encode_restore_plan(plan: RestorePlan) -> bytes:
-    """The content of `<R>.restore.requested`."""
     instants = _infos(plan.instants)
     datum = {"instantsToRollback": instants, "version": PLAN_VERSION, "savepointToRestoreTimestamp": plan.target}
     return encode_datum("HoodieRestorePlan", datum)

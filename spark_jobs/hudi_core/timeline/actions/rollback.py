@@ -136,7 +136,6 @@ def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
 
 
 def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
-    """The content of `<R>.rollback`."""
     return encode_datum("HoodieRollbackMetadata", metadata_datum(metadata))
 
 

@@ -243,7 +243,6 @@ class LeasedLock(PolledLock, Generic[State]):
         return self._is_running(current) and not self._holder_of(current).is_left_behind
 
     def _is_overdue(self) -> bool:
-        """Whether our lease ended without being renewed."""
         return time.monotonic() >= self._alive_until
 
     def _try(self, token: str) -> bool:

@@ -71,7 +71,6 @@ class LockTable:
         return {name: str(value["S"]) for name, value in found.items() if "S" in value}
 
     def put(self, item: Mapping[str, str], expected: Mapping[str, str] | None) -> bool:
-        """Writes the whole item if it is absent (None), or if it has the expected attributes; False when it has not."""
         request = _expect(expected) if expected is not None else _ABSENT
         return self._conditional("put_item", Item=_texts(item) | self._item_key, **request)
 
@@ -188,10 +187,10 @@ class DynamodbLock(LeasedLock[_Item]):
         ours = json.dumps({"token": token, "owner": self._owner.to_json(), "acquired": time.time()})
         item = {"ownerName": name, "leaseDuration": self._lease_text, "recordVersionNumber": version, _OURS: ours}
         if not self._table.put(item, None if current is None else {"recordVersionNumber": current.version}):
-            found = self._read()
-            if found is None or found.name != name:
+            stored = self._read()
+            if stored is None or stored.name != name:
                 return False
-            version = found.version  # our own request arrived although its answer was lost
+            version = stored.version  # our own request arrived although its answer was lost
         self._owner_name, self._version = name, version
         self._alive_until = started + self._lease_seconds
         return True
@@ -230,7 +229,6 @@ class DynamodbLock(LeasedLock[_Item]):
         return current.name == self._owner_name and not current.released
 
     def _give_back(self) -> bool:
-        """Deletes the item, as Hudi's writers do."""
         if self._table.delete(self._expected()):
             return True
         current = self._read()
@@ -244,8 +242,8 @@ class DynamodbLock(LeasedLock[_Item]):
         return LockHolder(current.token, current.owner, since, f"a Hudi writer ({current.name})")
 
     def _read(self) -> _Item | None:
-        found = self._table.read()
-        return None if found is None else _decode(found, self.name)
+        item = self._table.read()
+        return None if item is None else _decode(item, self.name)
 
     def how_to_break(self, holder: LockHolder) -> str:
         return (
@@ -268,8 +266,8 @@ def _ours(text: str | None, path: str) -> tuple[Owner | None, str, float | None]
     value: Any = None
     with suppress(ValueError, RecursionError):
         value = json.loads(text or "null")
-    found = value if isinstance(value, dict) else {}
-    owner, token, acquired = found.get("owner"), found.get("token"), found.get("acquired")
+    fields = value if isinstance(value, dict) else {}
+    owner, token, acquired = fields.get("owner"), fields.get("token"), fields.get("acquired")
     if not isinstance(owner, dict) or not isinstance(token, str):
         return None, "", None
     return Owner.from_json(owner, path=path), token, float(acquired) if isinstance(acquired, (int, float)) else None

@@ -69,23 +69,22 @@ class WriterSigns:
     """`hoodie.write.concurrency.mode` where options or table properties set it."""
 
     def describe(self) -> tuple[str, ...]:
-        """Each sign in words; empty when there is none."""
-        found = [
+        words = [
             f"{instant} has a heartbeat {age:.0f} s old" for instant, age in sorted(self.heartbeats.items())[:_SHOWN]
         ]
         inflight = sorted((instant, age) for instant, age in self.inflight.items() if instant not in self.heartbeats)
-        found += [f"{instant} went inflight {age:.0f} s ago" for instant, age in inflight[:_SHOWN]]
+        words += [f"{instant} went inflight {age:.0f} s ago" for instant, age in inflight[:_SHOWN]]
         if self.concurrency_mode not in (None, "SINGLE_WRITER"):
-            found.append(f"{CONCURRENCY_MODE.name} is {self.concurrency_mode}")
-        return tuple(found)
+            words.append(f"{CONCURRENCY_MODE.name} is {self.concurrency_mode}")
+        return tuple(words)
 
 
 def check_alone(signs: WriterSigns, mode: Literal["warn", "refuse"], uri: str) -> str | None:
     """The warning about another writer; None without a sign. Raises LockError when the run is to be refused."""
-    found = signs.describe()
-    if not found:
+    words = signs.describe()
+    if not words:
         return None
-    message = f"no lock provider is configured, and another writer may be alive: {'; '.join(found)}"
+    message = f"no lock provider is configured, and another writer may be alive: {'; '.join(words)}"
     remedy = (
         f"set {PROVIDER.name} and its options to what all writers of the table use; when none is alive, run again later"
     )
@@ -115,7 +114,7 @@ def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: fl
     inflight forever.
     """
     naming = naming_for(config.layout_version)
-    found: dict[str, float] = {}
+    ages: dict[str, float] = {}
     for instant in naming.instants(storage.list_names(config.timeline_folder)):
         if instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK:
             continue
@@ -125,8 +124,8 @@ def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: fl
         except StorageNotFoundError:
             age = 0.0  # it moved on since the folder was listed
         if age <= limit:
-            found[instant.requested_time] = age
-    return found
+            ages[instant.requested_time] = age
+    return ages
 
 
 def table_lock(

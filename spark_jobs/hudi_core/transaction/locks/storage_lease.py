@@ -80,11 +80,11 @@ class StorageLease(LeasedLock[_Lease]):
         except (StorageExistsError, StorageConflictError):
             return False
         except StorageError as error:
-            found = self._read()
-            if found is None or found.token != token:
+            stored = self._read()
+            if stored is None or stored.token != token:
                 self._failure = error  # a late arrival of this write holds nothing: its token is dropped
                 return False
-            self._hold(replace(lease, version=found.version), started)
+            self._hold(replace(lease, version=stored.version), started)
         return True
 
     def _put(self, lease: _Lease, version: str | None, started: float) -> None:
