@@ -98,14 +98,14 @@ class Job(ABC, Generic[Plan, Done]):
 
     def find(self, timeline: Timeline) -> Instant:
         """The instant in any state. Raises ConfigError where the timeline holds none of this action."""
-        found = timeline.find(self.instant, self.action)
-        if found is None:
+        instant = timeline.find(self.instant, self.action)
+        if instant is None:
             raise ConfigError(
                 f"the timeline holds no {self.action} at instant {self.instant}",
                 path=self.active.folder,
                 remedy=f"list the instants with `hudictl timeline TABLE --action {self.action}`",
             )
-        return found
+        return instant
 
     def leftovers(self) -> bool:
         """Whether the run of a completed instant left something besides its claims."""
@@ -229,15 +229,15 @@ def _run_claimed(job: Job[Plan, Done], plan: Plan) -> tuple[bool, Done | None]:
     """Whether this run ended the instant, by what an earlier owner had decided, too; and what its own attempt did."""
     with ExitStack() as stack:
         job.fence(stack)
-        found = stack.enter_context(claimed(job.context, job.instant, job.owner))
-        if found.completed is not None:
+        owned = stack.enter_context(claimed(job.context, job.instant, job.owner))
+        if owned.completed is not None:
             job.clean_up_completed(decided=True)
             return True, None
         if not job.find(job.active.load()).is_completed:
-            if found.withdrawn:
+            if owned.withdrawn:
                 # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
                 plan = job.plan(job.active.load())
-            return True, _attempt(job, plan, found.held, found.completer)
+            return True, _attempt(job, plan, owned.held, owned.completer)
         if job.revisits:
             job.clean_up_completed(decided=False)
     return False, None
@@ -264,13 +264,9 @@ def _complete(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Complete
         try:
             completion = job.execute(plan, held)
             if completion is not None:
-                completer.complete(
-                    job.instant,
-                    job.action,
-                    completion.content,
-                    publish=completion.publish,
-                    preconditions=completion.preconditions,
-                )
+                publish, preconditions = completion.publish, completion.preconditions
+                content = completion.content
+                completer.complete(job.instant, job.action, content, publish=publish, preconditions=preconditions)
                 log.info("%s %s completed", job.action, job.instant)
             return completion
         except HudiError as error:

@@ -17,7 +17,6 @@ from hudi_core.config.services.archive_config import IGNORE_ORPHANS, ORPHANS, RE
 from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
-from hudi_core.history.archived_instant import ArchivedInstant
 from hudi_core.history.archiving import archive_writer, rounds
 from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
@@ -48,24 +47,19 @@ _NAMED = 10
 
 
 class ArchiveService:
-    """See service.ImmediateService. Table versions 6, 8 and 9."""
+    """Table versions 6, 8 and 9."""
 
     name = "archive"
 
     def preview(self, context: TableContext) -> Scheduled:
-        """What `run_now` would archive, and what holds back the rest. Raises ConfigError, FormatError,
-        OrphanFilesError.
-        """
+        """What `run_now` would archive, and what holds back the rest. Errors as it, and ConfigError, FormatError."""
         config = ArchiveConfig.of(context.options)
-        plan, findings = look(context, config)
-        refuse_orphans(findings, config)
+        plan, _ = look(context, config)
         if not plan.instants:
             return Scheduled(None, None, plan.reason)
-        counts = Counter(item.action for item in plan.instants)
+        counts = dict(sorted(Counter(item.action for item in plan.instants).items()))
         instants = [{"instant": item.requested_time, "action": item.action} for item in plan.instants]
-        return Scheduled(
-            None, {"instants": instants, "by_action": dict(sorted(counts.items())), "held_by": plan.reason}
-        )
+        return Scheduled(None, {"instants": instants, "by_action": counts, "held_by": plan.reason})
 
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
         """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
@@ -76,7 +70,6 @@ class ArchiveService:
         """
         config = ArchiveConfig.of(context.options)
         planned, findings = look(context, config)
-        refuse_orphans(findings, config)
         if not planned.instants:
             log.info("nothing to archive: %s", planned.reason)
             return Result((), planned.reason)
@@ -85,18 +78,21 @@ class ArchiveService:
 
 
 def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
-    """The plan as the table is now, and what its files say. Orphans are refused by `refuse_orphans` alone."""
+    """The plan as the table is now, and what its files say. Raises OrphanFilesError, naming files, where the options
+    forbid an archival beside orphans.
+    """
     timeline = context.active.load()
     inputs = read_inputs(context, timeline, config)
     most, findings = find(context, timeline, inputs, config)
-    return (plan_archival(inputs, config, findings) if most.instants else most), findings
+    plan = plan_archival(inputs, config, findings) if most.instants else most
+    _refuse_orphans(findings, config)
+    return plan, findings
 
 
-def refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
-    """Raises OrphanFilesError, naming files, where the options forbid an archival beside orphans."""
+def _refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
     if config.orphans != REFUSE_ORPHANS or not findings.orphans:
         return
-    paths = sorted((time, path) for time, found in findings.orphans.items() for path in found)
+    paths = sorted((time, path) for time, orphans in findings.orphans.items() for path in orphans)
     named = ", ".join(f"{path} (instant {time})" for time, path in paths[:_NAMED])
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     raise OrphanFilesError(
@@ -138,7 +134,10 @@ def _archive(
             writer.write(fresh)
         lock.check()
         context.active.forget(item.instant for item in taken)
-        results += [_result(item) for item in taken]
+        results += [
+            InstantResult(item.instant.requested_time, item.instant.action, ARCHIVED, files_deleted=len(item.files))
+            for item in taken
+        ]
         if progress is not None:
             progress(len(results), len(instants))
     lock.check()
@@ -147,16 +146,12 @@ def _archive(
         first = min(timeline.requested_times, default="")
         # Older than the whole timeline and not on it: no run can come to them any more.
         _remove_claims(context, (instant for instant in claimed if instant < first))
-        _remove_staged(context, timeline)
+        # Staged for the metadata table: under the lock none is added.
+        for instant in staged_instants(context.storage) - timeline.pending().requested_times:
+            forget_staged(context.storage, instant)
         writer.finish()
     log.info("%d instants archived; %s", len(results), plan.reason)
     return Result(tuple(results), None if results else plan.reason)
-
-
-def _remove_staged(context: TableContext, timeline: Timeline) -> None:
-    """Removes files staged for the metadata table at instants no longer pending: under the lock none is added."""
-    for instant in staged_instants(context.storage) - timeline.pending().requested_times:
-        forget_staged(context.storage, instant)
 
 
 def _remove_claims(context: TableContext, instants: Iterable[str]) -> None:
@@ -164,10 +159,6 @@ def _remove_claims(context: TableContext, instants: Iterable[str]) -> None:
     for instant in instants:
         context.storage.delete(f"{HUDI_HEARTBEATS}/{instant}")
         forget_claims(context.storage, instant)
-
-
-def _result(item: ArchivedInstant) -> InstantResult:
-    return InstantResult(item.instant.requested_time, item.instant.action, ARCHIVED, files_deleted=len(item.files))
 
 
 def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveInputs:

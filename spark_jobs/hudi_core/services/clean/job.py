@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,25 +39,20 @@ from hudi_core.transaction.commit import CheckOwner, check_inflight
 from hudi_core.transaction.reconcile import list_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hudi_core.engine.protocol import TaskAttempt
-    from hudi_core.timeline.actions.clean import CleanPlan
-
 
 log = logging.getLogger(__name__)
 
 
 class CleanJob(Job[CleanPlan | None, int]):
-    """Deletes what the plan names. A clean is never rolled back: deletes may be repeated, so the next attempt goes on
-    where the last one stopped. What an attempt is done with: how many files there were to delete.
+    """A clean is never rolled back: deletes may be repeated, so the next attempt goes on where the last one stopped.
+    What an attempt is done with: how many files there were to delete.
     """
 
     action = Action.CLEAN
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._config = CleanConfig.of(run.context.options)
         self._started = time.monotonic()
         self._state = State.COMPLETED.value
         self._is_checked = False
@@ -91,22 +86,42 @@ class CleanJob(Job[CleanPlan | None, int]):
         self.active.to_inflight(self.instant, Action.CLEAN, self.storage.read(path) if in_inflight else b"")
 
     def execute(self, plan: CleanPlan | None, held: Claim) -> Completion[int] | None:
-        """See Job. An earlier attempt may have deleted some of the files."""
-        if plan is None:
-            self._remove(held)
-            return None
+        """An earlier attempt may have deleted some of the files."""
         context, run = self.context, self.run
-        units = clean_units(
-            plan, uri=context.uri, storage_options=context.storage_options, parallelism=self._config.parallelism
-        )
+        if plan is None:
+            # An empty plan would only keep the next clean from being planned (CleanActionExecutor).
+            log.warning("the plan of clean %s is empty: the instant is taken off the timeline", self.instant)
+            held.check()
+            self._take_off()
+            return None
+        parallelism = CleanConfig.of(context.options).parallelism
+        units = clean_units(plan, uri=context.uri, storage_options=context.storage_options, parallelism=parallelism)
         deleted = prove(plan, run.engine.run(delete_files, units, run_epoch=held.epoch, progress=run.progress))
         log.info("clean %s: %d files deleted now, %d planned", self.instant, deleted, plan.file_count)
-        gone = self._drop_partitions(plan, held)
-        changes = FileChanges(
-            deleted={partition: frozenset(names) for partition, names in plan.files.items()},
-            dropped_partitions=gone,
+        gone: frozenset[str] = frozenset()
+        if plan.dropped_partitions:
+            with context.lock(self.owner):
+                held.check()
+                gone = drop_partitions(self.storage, plan, self.active.load())
+        return self._completion(plan, gone, held, deleted)
+
+    def _completion(self, plan: CleanPlan, gone: frozenset[str], held: Claim, deleted: int) -> Completion[int]:
+        """With the partitions that went, also without files of the plan, which the metadata table's catch-up needs."""
+        files = {partition: frozenset(names) for partition, names in plan.files.items()}
+        changes = FileChanges(deleted=files, dropped_partitions=gone)
+        metadata = CleanMetadata(
+            start_time=self.instant,
+            policy=plan.policy,
+            partitions={
+                partition: CleanedPartition(plan.files.get(partition, ()), partition in gone)
+                for partition in (*plan.files, *sorted(gone - plan.files.keys()))
+            },
+            earliest="" if plan.earliest is None else plan.earliest.timestamp,
+            last_completed=plan.last_completed,
+            time_taken_ms=int((time.monotonic() - self._started) * 1000),
+            extra_metadata={**plan.extra_metadata, **provenance(self.owner)},
         )
-        content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - self._started) * 1000)))
+        content = encode_clean_metadata(metadata)
         return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
 
     def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str], _: CheckOwner) -> None:
@@ -124,34 +139,6 @@ class CleanJob(Job[CleanPlan | None, int]):
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
             publisher.publish_deletes(self.instant, changes)
-
-    def _drop_partitions(self, plan: CleanPlan, held: Claim) -> frozenset[str]:
-        if not plan.dropped_partitions:
-            return frozenset()
-        with self.context.lock(self.owner):
-            held.check()
-            return drop_partitions(self.storage, plan, self.active.load())
-
-    def _metadata(self, plan: CleanPlan, gone: frozenset[str], took_ms: int) -> CleanMetadata:
-        """With the partitions that went without files of the plan, which the metadata table's catch-up needs, too."""
-        return CleanMetadata(
-            start_time=self.instant,
-            policy=plan.policy,
-            partitions={
-                partition: CleanedPartition(plan.files.get(partition, ()), partition in gone)
-                for partition in (*plan.files, *sorted(gone - plan.files.keys()))
-            },
-            earliest="" if plan.earliest is None else plan.earliest.timestamp,
-            last_completed=plan.last_completed,
-            time_taken_ms=took_ms,
-            extra_metadata={**plan.extra_metadata, **provenance(self.owner)},
-        )
-
-    def _remove(self, held: Claim) -> None:
-        """An empty plan would only keep the next clean from being planned (CleanActionExecutor)."""
-        log.warning("the plan of clean %s is empty: the instant is taken off the timeline", self.instant)
-        held.check()
-        self._take_off()
 
     def _take_off(self) -> None:
         self.active.drop(self.instant, Action.CLEAN)
@@ -222,15 +209,12 @@ def _path(partition: str, name: str) -> str:
 
 def prove(plan: CleanPlan, results: Iterable[CleanedFiles]) -> int:
     """How many files were deleted, once the results cover the plan; ExecutionError when they do not."""
-    done = missing = 0
-    for result in results:
-        done, missing = done + result.files, missing + result.missing
+    counted = list(results)
+    done = sum(result.files for result in counted)
     if done != plan.file_count:
-        raise ExecutionError(
-            f"the plan has {plan.file_count} files, but the units deleted {done}",
-            remedy="nothing was published; run the clean again",
-        )
-    return done - missing
+        what = f"the plan has {plan.file_count} files, but the units deleted {done}"
+        raise ExecutionError(what, remedy="nothing was published; run the clean again")
+    return done - sum(result.missing for result in counted)
 
 
 class UnscheduledClean(CleanJob):
@@ -263,11 +247,7 @@ class UnscheduledClean(CleanJob):
                 self._take_off()
                 return None
         log.warning("clean %s is completed with the %d files that are gone", self.instant, gone.file_count)
-        changes = FileChanges(deleted={partition: frozenset(names) for partition, names in gone.files.items()})
-        content = encode_clean_metadata(
-            self._metadata(gone, frozenset(), int((time.monotonic() - self._started) * 1000))
-        )
-        return Completion(content, 0, partial(self._publish, held.epoch, changes, frozenset()))
+        return self._completion(gone, frozenset(), held, 0)
 
 
 def gone_files(context: TableContext, timeline: Timeline, instant: str) -> CleanPlan:

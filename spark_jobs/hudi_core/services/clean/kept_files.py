@@ -9,9 +9,11 @@ partitions are read one after the other, never all of them in memory; those that
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.history.archived import CompletionTimes
@@ -34,48 +36,6 @@ from hudi_core.view.slicing import PENDING_WRITES, Slicing, build_file_groups, s
 
 log = logging.getLogger(__name__)
 
-Names = Mapping[str, frozenset[str]]
-"""File names by partition."""
-
-
-def _base_instants(pending: PendingWork) -> dict[FileGroupId, tuple[str, ...]]:
-    """The base instants of the operations of pending compactions and log compactions."""
-    found: dict[FileGroupId, tuple[str, ...]] = {}
-    for work in (pending.compacting, pending.log_compacting):
-        for group, (_, operation) in work.items():
-            found[group] = (*found.get(group, ()), operation.base_instant)
-    return found
-
-
-def _files_of_plans(pending: PendingWork) -> Names:
-    """The files that pending compactions, log compactions and clusterings name."""
-    found: dict[str, set[str]] = {}
-    for work in (pending.compacting, pending.log_compacting):
-        for _, operation in work.values():
-            _add(found, operation.partition, operation.base_file, (*operation.log_files, *operation.cdc_files))
-    for plan in pending.read_clusterings().values():
-        for item in plan.slices:
-            _add(found, item.partition, item.base_file, item.log_files)
-    return {partition: frozenset(names) for partition, names in found.items()}
-
-
-def _savepointed_files(active: ActiveTimeline, timeline: Timeline) -> Names:
-    """The files that completed savepoints keep; one that was deleted since the timeline was listed keeps none."""
-    found: dict[str, set[str]] = {}
-    for instant in timeline.completed().of_actions(Action.SAVEPOINT):
-        try:
-            data = active.read_details(instant)
-        except StorageNotFoundError:
-            continue
-        if data:
-            for partition, names in decode_savepoint(data, path=active.path_of(instant)).files.items():
-                _add(found, partition, None, names)
-    return {partition: frozenset(names) for partition, names in found.items()}
-
-
-def _add(found: dict[str, set[str]], partition: str, base: str | None, names: Iterable[str]) -> None:
-    found.setdefault(partition, set()).update(names, () if base is None else (base,))
-
 
 @dataclass(frozen=True)
 class TablePartitions:
@@ -88,23 +48,34 @@ class TablePartitions:
     compactions: dict[str, list[tuple[FileGroupId, str]]]
     """The file groups and instants of pending compactions, by partition."""
     base_instants: Mapping[FileGroupId, tuple[str, ...]]
-    by_savepoints: Names
-    by_plans: Names
+    """Of the operations of pending compactions and log compactions."""
+    by_savepoints: Mapping[str, set[str]]
+    by_plans: Mapping[str, set[str]]
+    """The files that completed savepoints keep, and that pending plans name, by partition."""
 
     @staticmethod
     def open(context: TableContext, timeline: Timeline) -> TablePartitions:
         """Reads pending plans, savepoints and replacecommits. Raises FormatError naming one that is not safe."""
         pending = PendingWork.read(context.active, timeline)
         pending.check_complete(timeline)
+        base_instants: dict[FileGroupId, tuple[str, ...]] = {}
+        by_plans: dict[str, set[str]] = defaultdict(set)
+        for group, (_, operation) in chain(pending.compacting.items(), pending.log_compacting.items()):
+            base_instants[group] = (*base_instants.get(group, ()), operation.base_instant)
+            names = (operation.base_file, *operation.log_files, *operation.cdc_files)
+            by_plans[operation.partition].update(filter(None, names))
+        for plan in pending.read_clusterings().values():
+            for item in plan.slices:
+                by_plans[item.partition].update(filter(None, (item.base_file, *item.log_files)))
         return TablePartitions(
             context.storage,
             context.metadata_table("auto", timeline),
             slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of),
             replaced_file_groups(timeline, context.active.read_commit),
             pending.compacting_by_partition,
-            _base_instants(pending),
+            base_instants,
             _savepointed_files(context.active, timeline),
-            _files_of_plans(pending),
+            by_plans,
         )
 
     def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
@@ -117,8 +88,8 @@ class TablePartitions:
                 ),
                 self.replaced,
                 self.base_instants,
-                self.by_savepoints.get(partition, frozenset()),
-                self.by_plans.get(partition, frozenset()),
+                frozenset(self.by_savepoints.get(partition, ())),
+                frozenset(self.by_plans.get(partition, ())),
                 partial(stored_data_files, self.storage, partition),
             )
 
@@ -135,6 +106,20 @@ class TablePartitions:
             yield partition, files(check_partition(partition, source="partition to clean"))
 
 
+def _savepointed_files(active: ActiveTimeline, timeline: Timeline) -> dict[str, set[str]]:
+    """A savepoint that was deleted since the timeline was listed keeps no file."""
+    kept: dict[str, set[str]] = defaultdict(set)
+    for instant in timeline.completed().of_actions(Action.SAVEPOINT):
+        try:
+            data = active.read_details(instant)
+        except StorageNotFoundError:
+            continue
+        if data:
+            for partition, names in decode_savepoint(data, path=active.path_of(instant)).files.items():
+                kept[partition].update(names)
+    return kept
+
+
 def stored_data_files(storage: Storage, partition: str) -> list[str]:
     """The names of the base and log files in a partition's folder, committed or not."""
     return [name for name in storage.list_names(partition) if parse_data_file(name) is not None]
@@ -146,8 +131,6 @@ def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> fr
     One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
     already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
     """
-    if not plan.dropped_partitions:
-        return frozenset()
     if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
         log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
         return frozenset(partition for partition in plan.dropped_partitions if not storage.list_names(partition))
@@ -155,18 +138,16 @@ def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> fr
 
 
 def _drop(storage: Storage, partition: str) -> bool:
-    if stored_data_files(storage, partition) or storage.list_folders(partition):
-        log.warning("partition %s is in use again and was left", partition)
-        return False
-    # By name: a file that a writer creates meanwhile must not go with the folder.
-    for info in storage.list_files(partition):
-        if parse_data_file(info.name) is None:
-            storage.delete(info.path)
-    if storage.list_names(partition):
-        log.warning("partition %s is in use again and was left", partition)
-        return False
-    storage.delete_folder(partition)
-    return True
+    if not (stored_data_files(storage, partition) or storage.list_folders(partition)):
+        # By name: a file that a writer creates meanwhile must not go with the folder.
+        for info in storage.list_files(partition):
+            if parse_data_file(info.name) is None:
+                storage.delete(info.path)
+        if not storage.list_names(partition):
+            storage.delete_folder(partition)
+            return True
+    log.warning("partition %s is in use again and was left", partition)
+    return False
 
 
 def check_recordable(context: TableContext) -> None:
@@ -186,15 +167,11 @@ def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, 
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
     for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
         for inputs in TablePartitions.open(context, seen).inputs(plan.files):
-            names = frozenset(plan.files[inputs.partition])
             for what, needed, remedy in _REQUESTED:
-                requested = names & frozenset(needed(inputs))
+                requested = frozenset(plan.files[inputs.partition]).intersection(needed(inputs))
                 if requested:
-                    raise ConflictError(
-                        f"the clean's plan names {join(inputs.partition, min(requested))}, which {what}",
-                        path=path,
-                        remedy=remedy,
-                    )
+                    first = join(inputs.partition, min(requested))
+                    raise ConflictError(f"the clean's plan names {first}, which {what}", path=path, remedy=remedy)
 
 
 def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str, *, by_log_names: bool) -> None:
@@ -204,10 +181,10 @@ def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str, *, by_log_na
     for partition, names in plan.files.items():
         # By text: a plan may have a million names, and each was parsed already.
         by_name = (name for name in names if by_log_names or name[0] != ".")
-        found = next((name for name in by_name if _instant_of(name) in pending), None)
-        if found is not None:
+        written = next((name for name in by_name if _instant_of(name) in pending), None)
+        if written is not None:
             raise ConflictError(
-                f"the clean's plan names {join(partition, found)}, of {_instant_of(found)}, which is pending",
+                f"the clean's plan names {join(partition, written)}, of {_instant_of(written)}, which is pending",
                 path=path,
                 remedy=f"run the clean when it is completed or rolled back, or {_AGAIN}",
             )

@@ -65,9 +65,8 @@ def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:
         return Nothing(f"clean {first} is pending: run it first, or set {CLEAN_MULTIPLE.name}=true")
     since = commits_since(inputs)
     if since < config.trigger_commits:
-        return Nothing(
-            f"{since} commits since the last clean, but {CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}"
-        )
+        option = f"{CLEAN_TRIGGER_COMMITS.name} is {config.trigger_commits}"
+        return Nothing(f"{since} commits since the last clean, but {option}")
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
         return Scope(None)
     earliest = earliest_to_retain(inputs, config)
@@ -142,15 +141,10 @@ def _all_retained(inputs: RetentionInputs, config: CleanConfig) -> str:
     if commits <= config.commits_retained:
         return f"the timeline has {commits} commits and {config.retention.name} keeps {config.commits_retained}"
     pending = inputs.timeline.pending().of_actions(*_RETAINING).first()
-    held = (
-        ""
-        if pending is None
-        else f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
-    )
+    held = ""
+    if pending is not None:
+        held = f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
     return f"{held}; complete it or roll it back ({config.retention.name} is {config.commits_retained})"
-
-
-_NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +161,8 @@ class PartitionState:
     groups: tuple[FileGroup, ...]
     replaced: Mapping[FileGroupId, Instant] = field(default_factory=dict)
     compacting: Mapping[FileGroupId, tuple[str, ...]] = field(default_factory=dict)
-    kept: frozenset[str] = _NO_NAMES
-    needed: frozenset[str] = _NO_NAMES
+    kept: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
     stored: Callable[[], Iterable[str]] = tuple
 
 
@@ -183,7 +177,7 @@ class PartitionDeletes:
 
 def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
     """`earliest` is the requested time of the earliest commit to retain, None for the policy by versions."""
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     live = False
     for group in inputs.groups:
         by = inputs.replaced.get(group.id)
@@ -195,10 +189,9 @@ def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -
             expired = group.slices
         for item in expired:
             if not is_held(item, inputs.kept) and not is_needed(item, inputs.needed):
-                found.extend(item.files)
-    return PartitionDeletes(
-        inputs.partition, tuple(found), not live and _may_drop(inputs, {file.name for file in found}, earliest)
-    )
+                files.extend(item.files)
+    drop = not live and _may_drop(inputs, {file.name for file in files}, earliest)
+    return PartitionDeletes(inputs.partition, tuple(files), drop)
 
 
 def is_held(item: FileSlice, kept: Collection[str]) -> bool:
@@ -221,7 +214,9 @@ def _expired(
 ) -> Iterator[FileSlice]:
     """The slices of a group without replacement that the policy deletes."""
     if config.policy == KEEP_LATEST_FILE_VERSIONS:
-        yield from _beyond_versions(group, operations, config.versions_retained)
+        # What a pending compaction needs counts as one version.
+        free = [item for item in group.slices if not _compacts(item, operations)]
+        yield from free[max(0, config.versions_retained - (1 if operations else 0)) :]
     elif earliest is not None and group.slices:
         yield from _before(group, operations, earliest)
 
@@ -234,18 +229,9 @@ def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Ite
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
     for item in group.slices:
-        if (
-            item.base_instant < earliest
-            and item.base_instant not in (newest, in_use)
-            and not _compacts(item, operations)
-        ):
+        is_old = item.base_instant < earliest and item.base_instant not in (newest, in_use)
+        if is_old and not _compacts(item, operations):
             yield item
-
-
-def _beyond_versions(group: FileGroup, operations: tuple[str, ...], retained: int) -> Iterator[FileSlice]:
-    """What a pending compaction needs counts as one version."""
-    free = [item for item in group.slices if not _compacts(item, operations)]
-    yield from free[max(0, retained - (1 if operations else 0)) :]
 
 
 def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:

@@ -15,9 +15,9 @@ block decodes to.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +28,6 @@ from hudi_core.codec.parquet.statistics import proleptic_version
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, MergeCounts, SliceMerge
-from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
@@ -38,11 +37,11 @@ from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
-from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.model.names import RECORD_KEY, BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
-from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, GROUP_ROWS
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, GROUP_ROWS, statistics_of
 from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
@@ -81,9 +80,9 @@ class CompactionUnit:
 
 @dataclass(frozen=True, slots=True)
 class CompactedSlice:
-    """What came of a unit. `stat` is None when there was nothing to write: no base file, and no log block that counts;
-    `statistics` also without requirements. `written` counts the rows of the new file, `copied` those of them whose row
-    group was copied.
+    """`stat` is None when there was nothing to write: no base file, and no log block that counts; `statistics` also
+    without requirements. `written` counts the rows of the new file, `copied` those of copied row groups, `corrupt` log
+    blocks that were passed over.
     """
 
     stat: WriteStat | None
@@ -92,7 +91,6 @@ class CompactedSlice:
     written: int
     copied: int = 0
     corrupt: int = 0
-    """Corrupt log blocks that were passed over."""
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
@@ -107,9 +105,8 @@ def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSl
     try:
         return compaction.run()
     except (pa.ArrowException, MemoryError) as error:
-        raise ExecutionError(
-            f"merging the file slice failed: {error!r}", path=join(compaction.partition, compaction.name)
-        ) from error
+        path = join(compaction.partition, compaction.name)
+        raise ExecutionError(f"merging the file slice failed: {error!r}", path=path) from error
 
 
 class _Compaction:
@@ -178,16 +175,10 @@ class _Compaction:
             copied = self._write(base, merge, handle)
             size = handle.close()
             check_attempt(self.storage, self.instant, self.epoch, marker)
-        result = self._result(
-            scan.counts,
-            copied,
-            merge.records,
-            merge.counts,
-            size,
-            sum(file.size for file in files),
-            (started, scanned, time.perf_counter()),
-        )
-        return replace(result, corrupt=corrupt)
+        scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
+        stat = self._stat(merge, scan.counts, size, sum(file.size for file in files), scan_ms, write_ms)
+        statistics = statistics_of(self.storage, stat, self.unit.requirements)
+        return CompactedSlice(stat, statistics, merge.counts, merge.counts.written, copied, corrupt)
 
     def _log_files(self) -> list[DataFile]:
         """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""
@@ -197,9 +188,8 @@ class _Compaction:
 
     def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> int:
         """Streams the merged rows into the new file; none may be lost or doubled. Returns how many were copied."""
-        rows = self.config.batch_rows
         copied = 0 if base is None else self._write_base(base, merge, handle)
-        for batch in merge.inserts(rows):
+        for batch in merge.inserts(self.config.batch_rows):
             handle.write(batch)
         counts = merge.counts
         expected = 0 if base is None else base.num_rows
@@ -215,26 +205,18 @@ class _Compaction:
         """The rows of the base file, merged or copied."""
         known = keys_remain(merge.records) and handle.keys.join(base)
         source = copy_source(base, handle.schema, self.unit.policy, self.config)
-        everything = [RowGroups(list(range(base.metadata.num_row_groups)), copied=False)]
-        parts = (
-            everything
-            if source is None
-            else RowGroupPlan(
-                source,
-                merge.records.keys,
-                self.config,
-                handle.codec,
-                with_keys=not known,
-                positions=merge.records.positions,
-            ).parts()
-        )
+        parts: Iterable[RowGroups] = [RowGroups(list(range(base.metadata.num_row_groups)), copied=False)]
+        if source is not None:
+            keys, positions = merge.records.keys, merge.records.positions
+            plan = RowGroupPlan(source, keys, self.config, handle.codec, with_keys=not known, positions=positions)
+            parts = plan.parts()
         copied = 0
         for part in parts:
             if source is not None and part.copied:
                 before = handle.rows
                 handle.copy(source, part.numbers[0])
-                for keys in part.keys:
-                    handle.keys.add(keys)
+                for some in part.keys:
+                    handle.keys.add(some)
                 merge.pass_over(handle.rows - before)
                 copied += handle.rows - before
                 continue
@@ -249,25 +231,17 @@ class _Compaction:
                 handle.write(batch, known_keys=known)
         return copied
 
-    def _result(
-        self,
-        scan: ScanCounts,
-        copied: int,
-        records: LogRecords,
-        counts: MergeCounts,
-        size: int,
-        log_bytes: int,
-        times: tuple[float, float, float],
-    ) -> CompactedSlice:
-        started, scanned, ended = times
-        scan_ms, write_ms = int((scanned - started) * 1000), int((ended - scanned) * 1000)
+    def _stat(
+        self, merge: SliceMerge, scan: ScanCounts, size: int, log_bytes: int, scan_ms: int, write_ms: int
+    ) -> WriteStat:
+        records, counts = merge.records, merge.counts
         has_base = self.base_name is not None
         # Entries of delete blocks that 1.x compares by ordering value are among the reported log records.
         counts_deletes = self.as_hudi_1 and self.unit.policy.rules is not Rules.COMMIT_TIME
         extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} if self.as_hudi_1 else {}
         if self.as_hudi_1 and has_base:
             extra["prevBaseFile"] = self.base_name
-        stat = WriteStat(
+        return WriteStat(
             file_id=self.file_id,
             path=join(self.partition, self.name),
             partition_path=self.partition,
@@ -292,9 +266,3 @@ class _Compaction:
             total_create_time_ms=0 if has_base else write_ms,
             extra=extra,
         )
-        statistics = None
-        if self.unit.requirements is not None:
-            statistics = read_file_statistics(
-                self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.unit.requirements
-            )
-        return CompactedSlice(stat, statistics, counts, counts.written, copied)

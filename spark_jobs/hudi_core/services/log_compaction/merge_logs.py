@@ -37,12 +37,12 @@ from hudi_core.filegroup.read.slice_merge import block_positions
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
-from hudi_core.metadata_table.extract.data_file import read_file_statistics
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file, spelled
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.log_compaction.block_order import BlockOrder
+from hudi_core.services.rewriting.new_file_groups import statistics_of
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import LOG_BYTES
@@ -150,12 +150,9 @@ class _Merge:
                 f"the logs hold {len(records)} keys, but {copy.records} records and {copy.deletes} deletes were copied",
                 path=copy.path,
             )
-        milliseconds = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
-        stat = self._stat(name, scan, records, copy, size, sum(file.size for file in files), milliseconds)
-        statistics = None
-        if unit.requirements is not None:
-            written = DataFileRef(self.partition, str(name), size, is_base=False)
-            statistics = read_file_statistics(self.storage, written, unit.requirements)
+        scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
+        stat = self._stat(name, scan, records, copy, size, sum(file.size for file in files), scan_ms, write_ms)
+        statistics = statistics_of(self.storage, stat, unit.requirements, is_base=False)
         return MergedLogs(stat, statistics, len(records), copy.records, copy.deletes, corrupt)
 
     def _name(self, listed: Sequence[FileInfo]) -> LogFileName:
@@ -244,7 +241,8 @@ class _Merge:
         copy: LogCopy,
         size: int,
         log_bytes: int,
-        milliseconds: tuple[int, int],
+        scan_ms: int,
+        write_ms: int,
     ) -> WriteStat:
         operation, by_name = self.unit.operation, self.unit.order.by_name
         earlier = () if by_name else tuple(reversed(operation.log_files))
@@ -266,11 +264,11 @@ class _Merge:
             total_log_blocks=scan.counts.blocks,
             total_corrupt_log_block=scan.counts.corrupt,
             total_rollback_blocks=scan.counts.rolled_back,
-            total_scan_time_ms=milliseconds[0],
-            total_upsert_time_ms=milliseconds[1],
+            total_scan_time_ms=scan_ms,
+            total_upsert_time_ms=write_ms,
             log_version=name.version,
             log_offset=0,
             base_file="" if by_name else operation.base_file or "",
             log_files=(*earlier, str(name)),
-            extra={"numUpdates": 0, "totalLogReadTimeMs": milliseconds[0]} if by_name else {},
+            extra={"numUpdates": 0, "totalLogReadTimeMs": scan_ms} if by_name else {},
         )

@@ -25,7 +25,7 @@ from hudi_core.filegroup.merge.merge_mode import Fill
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
-from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema
+from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema, run_starts
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
 
@@ -174,7 +174,7 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of each partition, without its path."""
     paths = rows.column(PARTITION_PATH).combine_chunks()
     rows = rows.drop_columns([PARTITION_PATH])
-    starts = [0, *(np.flatnonzero(_differs(paths).to_numpy(zero_copy_only=False)) + 1).tolist()]
+    starts = run_starts(paths)
     for start, end in zip(starts, [*starts[1:], len(paths)], strict=True):
         for batch in rows.slice(start, end - start).combine_chunks().to_batches():
             yield paths[start].as_py(), batch

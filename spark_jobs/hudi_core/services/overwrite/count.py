@@ -69,22 +69,19 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
     view = context.view(timeline)
     keys = _keys(context, view, schema)
     buckets = Buckets.of(context.config, context.options)
-    config = WriteConfig.of(context.options)
-    policy = MergePolicy.for_table(context.config, context.options)
-    combines = COMBINE_INSERTS.read(context.options)
-    if combines:
-        check_combined(context.config, policy, INDEX_TYPE.read(context.options))
     rows = SourceRows(
         folder,
         dict(context.storage_options),
         schema,
         keys,
-        config,
+        WriteConfig.of(context.options),
         context.config.dropped_columns,
-        policy=policy,
-        combines=combines,
+        policy=MergePolicy.for_table(context.config, context.options),
+        combines=COMBINE_INSERTS.read(context.options),
         buckets=buckets,
     )
+    if rows.combines and rows.policy is not None:
+        check_combined(context.config, rows.policy, INDEX_TYPE.read(context.options))
     rows = evolved_rows(rows, files[0], context.config.version)
     if rows.evolved_from is not None:
         _check_indexed(context, timeline, rows)
@@ -139,10 +136,9 @@ class _Sample:
 
     def check(self, buckets: Buckets) -> None:
         """Raises ConfigError where the rows are not in the bucket that their keys have by these options."""
-        if (
-            BUCKET_ID.match(self.file_id)
-            and (buckets.numbers(self.keys, path=self.path) != bucket_of(self.file_id)).any()
-        ):
+        if not BUCKET_ID.match(self.file_id):
+            return
+        if (buckets.numbers(self.keys, path=self.path) != bucket_of(self.file_id)).any():
             raise ConfigError(
                 f"by {buckets.count} buckets of {','.join(buckets.fields)} the rows of the file are in another bucket",
                 path=self.path,
@@ -290,5 +286,5 @@ def _check_times(context: TableContext, view: FileSystemView, keys: KeyGenerator
 
 def _is_moved(sample: _Sample, keys: KeyGenerator, form: TimeFormat) -> bool:
     """Whether there is a zone by which all rows are of the sample's partition."""
-    others = (replace(keys, time_format=replace(form, moved=by)) for by in _MOVES)
-    return any(pc.all(sample.agree(moved)).as_py() for moved in others)
+    moved = (replace(keys, time_format=replace(form, moved=by)) for by in _MOVES)
+    return any(pc.all(sample.agree(other)).as_py() for other in moved)

@@ -70,9 +70,8 @@ def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
         return Spread(min(most, max(_SMALL_SHARDS, rows.size // file_bytes)), {})
     per_row = rows.size / max(1, rows.count)
     files = {name: -(-int(count * per_row) // file_bytes) for name, count in rows.by_partition.items()}
-    small = sum(1 for count in files.values() if count <= 1)
-    bytes_small = sum(per_row * rows.by_partition[name] for name, count in files.items() if count <= 1)
-    shared = min(small, max(_SMALL_SHARDS, int(bytes_small) // file_bytes))
+    small = [per_row * rows.by_partition[name] for name, count in files.items() if count <= 1]
+    shared = min(len(small), max(_SMALL_SHARDS, int(sum(small)) // file_bytes))
     large: dict[str, tuple[int, int]] = {}
     first = shared
     for name, count in files.items():
@@ -129,8 +128,7 @@ def _pieces(batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int) -> 
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(PARTITION_PATH, "ascending")])).combine_chunks()
     batches.clear()  # while the sorted rows are sent, and the next ones read
     paths = rows.column(PARTITION_PATH).combine_chunks()
-    differs = pc.not_equal(paths.slice(1), paths.slice(0, max(0, len(paths) - 1))).to_numpy(zero_copy_only=False)
-    starts = np.flatnonzero(np.r_[len(paths) > 0, differs]).tolist()
+    starts = run_starts(paths)
     step = rows_per_piece(rows, piece_bytes)
     rows = rows.drop_columns([PARTITION_PATH])
     firsts = paths.take(pa.array(starts, pa.int64()))
@@ -139,6 +137,13 @@ def _pieces(batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int) -> 
         for shard, low, high in _parts(start, end, spread.large.get(path, (shared, 1))):
             for at in range(low, high, step):
                 yield shard, path.encode(), rows.slice(at, min(step, high - at))
+
+
+def run_starts(values: pa.Array) -> list[int]:
+    """Where a value begins that is another than the one before it."""
+    differs = pc.not_equal(values.slice(1), values.slice(0, max(0, len(values) - 1))).to_numpy(zero_copy_only=False)
+    starts: list[int] = np.flatnonzero(np.r_[len(values) > 0, differs]).tolist()
+    return starts
 
 
 def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
@@ -168,8 +173,8 @@ def bytes_per_row(context: TableContext, timeline: Timeline) -> float | None:
     overwrites count, and that no small file does. What cannot be read is passed over, as there. Raises StorageError.
     """
     newest = islice(reversed(timeline.commits().instants), _COMMITS)
-    found = (_of_commit(context, item) for item in newest)
-    return next(filter(None, found), None) or _of_files(context, timeline)
+    sizes = (_of_commit(context, item) for item in newest)
+    return next(filter(None, sizes), None) or _of_files(context, timeline)
 
 
 def _of_commit(context: TableContext, item: Instant) -> float | None:
@@ -178,8 +183,7 @@ def _of_commit(context: TableContext, item: Instant) -> float | None:
     except (FormatError, StorageNotFoundError):
         return None
     if metadata.operation_type == Operation.CLUSTER:
-        # Sorted rows are smaller.
-        return None
+        return None  # sorted rows are smaller
     stats = [stat for stat in metadata.write_stats() if isinstance(parse_data_file(stat.name), BaseFileName)]
     written = sum(stat.total_write_bytes for stat in stats)
     if written <= RECORD_SIZE_THRESHOLD.read(context.options) * SMALL_FILE_BYTES.read(context.options):

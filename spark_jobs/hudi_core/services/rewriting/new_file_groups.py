@@ -202,7 +202,8 @@ class FileGroupWriter:
         self._handle = None
         self._stack.close()
         created_ms = int((time.perf_counter() - self._started) * 1000)
-        self.done.append(NewFile(self._stat(handle, size, created_ms), self._statistics(handle, size)))
+        stat = self._stat(handle, size, created_ms)
+        self.done.append(NewFile(stat, statistics_of(self.storage, stat, self.files.requirements)))
 
     def _stat(self, handle: BaseFileHandle, size: int, created_ms: int) -> WriteStat:
         extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": 0} if self.files.as_hudi_1 else {}
@@ -221,12 +222,6 @@ class FileGroupWriter:
             extra=extra,
         )
 
-    def _statistics(self, handle: BaseFileHandle, size: int) -> FileStatistics | None:
-        if self.files.requirements is None:
-            return None
-        file = DataFileRef(self.partition, handle.path.rpartition("/")[2], size, is_base=True)
-        return read_file_statistics(self.storage, file, self.files.requirements)
-
     def __enter__(self) -> FileGroupWriter:
         return self
 
@@ -234,6 +229,13 @@ class FileGroupWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+
+def statistics_of(
+    storage: Storage, stat: WriteStat, requirements: StatisticsRequirements | None, *, is_base: bool = True
+) -> FileStatistics | None:
+    """Those of a new file that are required."""
+    return None if requirements is None else read_file_statistics(storage, file_of(stat, is_base=is_base), requirements)
 
 
 def prove_files(
