@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from datetime import datetime, timezone
 
 from hudi_core.config.services.archive_config import IGNORE_ORPHANS, ORPHANS, REFUSE_ORPHANS, ArchiveConfig
@@ -23,7 +23,7 @@ from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_ins
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, Result
 from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
-from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search
+from hudi_core.services.archive.listing import Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start_after
 from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.clean.retention import RetentionInputs, earliest_to_retain
@@ -194,7 +194,13 @@ def find(
     most = plan_archival(inputs, config)
     if not most.commits:
         return most, NOT_LISTED  # cleans and rollbacks alone do not move the timeline's start
-    replaced = replaced_file_groups(Timeline(most.commits), lambda instant: _read_checked(context, instant))
+
+    def read(instant: Instant) -> CommitMetadata:
+        metadata = context.active.read_commit(instant)
+        metadata.check_paths(source=context.active.path_of(instant))
+        return metadata
+
+    replaced = replaced_file_groups(Timeline(most.commits), read)
     searched = Search(None, None, frozenset(), replaced)
     if config.orphans != IGNORE_ORPHANS:
         searched = Search(
@@ -207,21 +213,10 @@ def find(
             hidden=_hidden(context, timeline, most),
             clusterings=timeline.of_actions(*REPLACING_ACTIONS).requested_times,
         )
-    return most, search(context.storage, _partitions(context, searched), searched)
-
-
-def _partitions(context: TableContext, searched: Search) -> Iterator[Partition]:
-    if searched.begin is not None:
-        yield from walk_partitions(context.storage, context.storage.list_files)
-        return
-    for partition in sorted({group.partition for group in searched.replaced}):
-        yield partition, context.storage.list_files(partition)
-
-
-def _read_checked(context: TableContext, instant: Instant) -> CommitMetadata:
-    metadata = context.active.read_commit(instant)
-    metadata.check_paths(source=context.active.path_of(instant))
-    return metadata
+    list_files = context.storage.list_files
+    named = ((name, list_files(name)) for name in sorted({group.partition for group in replaced}))
+    partitions = named if searched.begin is None else walk_partitions(context.storage, list_files)
+    return most, search(context.storage, partitions, searched)
 
 
 def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dict[str, str]:

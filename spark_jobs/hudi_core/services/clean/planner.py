@@ -44,7 +44,7 @@ from hudi_core.timeline.actions.clean import (
     encode_clean_plan,
 )
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
@@ -141,7 +141,13 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
     if isinstance(scope, Nothing):
         return scope
     table = TablePartitions.open(context, timeline)
-    partitions = None if scope.commits is None else _changed_partitions(context.active, scope.commits)
+    partitions = None
+    if scope.commits is not None:
+        partitions = {
+            check_partition(partition, source=context.active.path_of(instant))
+            for instant in scope.commits
+            for partition in partitions_of(context.active.read_commit(instant))
+        }
     chosen = (item for item in table.inputs(partitions) if config.takes(item.partition))
     return plan_clean(inputs, scope, config, chosen, partitioned=bool(context.config.partition_fields))
 
@@ -156,14 +162,6 @@ def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:
         if data:
             return decode_last_clean(data, instant.requested_time, path=active.path_of(instant))
     return None
-
-
-def _changed_partitions(active: ActiveTimeline, commits: Iterable[Instant]) -> set[str]:
-    return {
-        check_partition(partition, source=active.path_of(instant))
-        for instant in commits
-        for partition in partitions_of(active.read_commit(instant))
-    }
 
 
 def _nothing_to_delete(config: CleanConfig, scope: Scope, looked_at: int) -> str:

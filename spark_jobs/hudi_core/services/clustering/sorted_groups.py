@@ -124,7 +124,8 @@ def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
     with open_slice(storage, unit.target, item) as rows:
         batches = (batch.select(schema.names) for batch in rows.batches())
         for batch in batches if rows.base is None else rows.base_rows(schema):
-            kept = pa.concat_tables([kept, pa.Table.from_batches([_every(batch, step, -seen % step)])])
+            every = pa.array(np.arange(-seen % step, batch.num_rows, step))
+            kept = pa.concat_tables([kept, pa.Table.from_batches([batch if step == 1 else batch.take(every)])])
             seen += batch.num_rows
             while kept.num_rows > 2 * unit.rows or (kept.nbytes > unit.most and kept.num_rows > 1):
                 kept, step = kept.take(pa.array(np.arange(0, kept.num_rows, 2))), 2 * step
@@ -132,10 +133,6 @@ def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(kept)
     return Sample(sink.getvalue().to_pybytes(), seen / max(1, kept.num_rows))
-
-
-def _every(batch: pa.RecordBatch, step: int, start: int) -> pa.RecordBatch:
-    return batch if step == 1 else batch.take(pa.array(np.arange(start, batch.num_rows, step)))
 
 
 def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) -> tuple[SortOrder, tuple[bytes, ...]]:

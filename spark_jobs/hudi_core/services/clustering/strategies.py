@@ -97,7 +97,15 @@ def groups_of(
     """All groups of a partition's slices. `schema_of` tells slices apart that are not copied into one file."""
     if config.strategy is Strategy.SINGLE_FILE:
         return [(item,) for item in slices]
-    in_order = sorted(slices, key=lambda item: _place(item, config))
+
+    def place(item: FileSlice) -> tuple[int | str, ...]:
+        keys: Mapping[SortBy, int | str] = {
+            SortBy.SIZE: -size_of(item, config),
+            SortBy.INSTANT_TIME: "" if item.base_file is None else item.base_instant,
+        }
+        return tuple(keys[field] for field in config.sort_slices_by)
+
+    in_order = sorted(slices, key=place)
     by_schema = config.strategy is Strategy.STREAM_COPY and not config.copies_other_schemas
     groups = [*_packed(config, in_order, schema_of if by_schema else lambda _: None)]
     if config.takes_single_slices:
@@ -105,14 +113,6 @@ def groups_of(
     if rules.leaves_any_single and not by_schema:
         return [group for group in groups if len(group) > 1 or outputs_of(group, config) > 1]
     return groups[:-1] if groups and len(groups[-1]) == 1 else groups
-
-
-def _place(item: FileSlice, config: ClusteringConfig) -> tuple[int | str, ...]:
-    keys: Mapping[SortBy, int | str] = {
-        SortBy.SIZE: -size_of(item, config),
-        SortBy.INSTANT_TIME: "" if item.base_file is None else item.base_instant,
-    }
-    return tuple(keys[field] for field in config.sort_slices_by)
 
 
 def _packed(config: ClusteringConfig, slices: Sequence[FileSlice], schema_of: SchemaOf) -> Iterator[Group]:

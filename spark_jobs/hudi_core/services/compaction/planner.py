@@ -79,7 +79,8 @@ def make_plan(
     strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
-    found = candidates(context, view, chosen, instant, config, _has_rows)
+    # Without base files that lack the table's columns (refuse_skeleton).
+    found = candidates(context, view, chosen, instant, config, lambda item: item.base_instant != BOOTSTRAP_INSTANT)
     if not found.operations:
         return Nothing(_no_candidates(len(everywhere), len(chosen), found, strategies.options))
     taken = strategies.operations(found.operations)
@@ -163,11 +164,6 @@ def candidates(
             found.operations.append(_operation(item, config))
             found.sizes[item.file_group] = item.size
     return found
-
-
-def _has_rows(item: FileSlice) -> bool:
-    """False for a base file without columns of the table (refuse_skeleton)."""
-    return item.base_instant != BOOTSTRAP_INSTANT
 
 
 def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:

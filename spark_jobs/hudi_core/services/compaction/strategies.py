@@ -100,7 +100,8 @@ class Strategies:
         config = self.config
         match strategy:
             case Strategy.LOG_FILE_SIZE:
-                return self._within_io(_largest_logs(found, config.log_size_threshold))
+                taken = [item for item in found if item.metrics[LOG_BYTES] >= config.log_size_threshold]
+                return self._within_io(sorted(taken, key=lambda item: item.metrics[LOG_BYTES], reverse=True))
             case Strategy.LOG_FILE_NUM:
                 taken = [item for item in found if _log_count(item) >= config.log_num_threshold]
                 return self._within_io(sorted(taken, key=_log_count, reverse=True))
@@ -137,11 +138,6 @@ class Strategies:
             if left <= 0:
                 return found[: number + 1]
         return found
-
-
-def _largest_logs(found: Operations, threshold: int) -> list[CompactionOperation]:
-    taken = [item for item in found if item.metrics[LOG_BYTES] >= threshold]
-    return sorted(taken, key=lambda item: item.metrics[LOG_BYTES], reverse=True)
 
 
 def _log_count(item: CompactionOperation) -> int:

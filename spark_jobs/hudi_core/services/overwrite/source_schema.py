@@ -82,11 +82,15 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
                 remedy="leave it out, or put the file with all columns first: the first by its name adds new ones",
             )
         expected = table.field(field.name)
-        if not any(fits(kind, expected.type) for kind in (field.type, instants.field(field.name).type)):
+        kind = field.type
+        if not any(fits(one, expected.type) for one in (kind, instants.field(field.name).type)):
+            may_be_vector = pa.types.is_fixed_size_binary(expected.type) and (
+                _is_list(kind) or pa.types.is_fixed_size_list(kind)
+            )
             raise ConfigError(
-                f"the column {field.name!r} is of type {field.type}, and the table's of {expected.type}",
+                f"the column {field.name!r} is of type {kind}, and the table's of {expected.type}",
                 path=file.path,
-                remedy=_VECTOR if _may_be_vector(field.type, expected.type) else "cast it in the source",
+                remedy=_VECTOR if may_be_vector else "cast it in the source",
             )
     for field in table:
         if not field.nullable and field.name not in names:
@@ -135,10 +139,6 @@ def _nested_fits(given: pa.DataType, table: pa.DataType) -> bool:
     if _is_list(given) and _is_list(table):
         return fits(given.value_type, table.value_type)
     return False
-
-
-def _may_be_vector(given: pa.DataType, table: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_binary(table) and (_is_list(given) or pa.types.is_fixed_size_list(given)))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -232,7 +232,10 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
             widened.append(field.name)
             wider[field.name] = name
     fields = [_widened(entry, wider.get(entry["name"])) for entry in table["fields"]]
-    schema = {**table, "fields": fields + _new_fields(table, added, path)}
+    namespace = ".".join(filter(None, (table.get("namespace"), table["name"])))
+    new = avro_schema(pa.schema(added), path=path)["fields"]
+    fields += [{**entry, "type": _named(entry["type"], entry["name"], namespace)} for entry in new]
+    schema = {**table, "fields": fields}
     check_bounds(schema, path=path)  # of more columns no reader of ours would take the schema
     return Evolution(schema, tuple(field.name for field in added), tuple(widened))
 
@@ -279,12 +282,6 @@ def _widened(entry: dict[str, Any], name: str | None) -> dict[str, Any]:
     if isinstance(kind, list):
         return {**entry, "type": [branch if branch == "null" else name for branch in kind]}
     return {**entry, "type": name}
-
-
-def _new_fields(table: AvroSchema, added: list[pa.Field], path: str) -> list[dict[str, Any]]:
-    found = avro_schema(pa.schema(added), path=path)["fields"]
-    namespace = ".".join(filter(None, (table.get("namespace"), table["name"])))
-    return [{**entry, "type": _named(entry["type"], entry["name"], namespace)} for entry in found]
 
 
 def _named(kind: Any, name: str, namespace: str) -> Any:

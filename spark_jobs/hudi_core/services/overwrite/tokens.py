@@ -33,7 +33,10 @@ def find_token(context: TableContext, timeline: Timeline, token: str | None, *, 
                 metadata = active.read_commit(item)
                 if metadata.extra_metadata.get(TOKEN_KEY) == token:
                     return Found(item, metadata)
-            elif _requested_token(context, item) == token:
+                continue
+            path = active.path(item.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
+            data = active.read_requested(item.requested_time, Action.REPLACE_COMMIT)
+            if requested_extra(data, path=path).get(TOKEN_KEY) == token:
                 return Found(item)
         except StorageNotFoundError:
             continue  # rolled back or archived since the listing
@@ -68,9 +71,3 @@ def what_comes_first(context: TableContext, token: str | None) -> str:
     if is_decided(context.storage, instant):
         return f"; {attempt} once it had decided to complete, would be completed instead"
     return f"; {attempt}, would be rolled back first"
-
-
-def _requested_token(context: TableContext, item: Instant) -> str | None:
-    path = context.active.path(item.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
-    data = context.active.read_requested(item.requested_time, Action.REPLACE_COMMIT)
-    return requested_extra(data, path=path).get(TOKEN_KEY)

@@ -229,7 +229,9 @@ def row_hashes(batch: pa.RecordBatch) -> NDArray[np.uint64]:
     lengths = np.diff(offsets)
     data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]] if count else np.empty(0, np.uint8)
     places = np.arange(len(data)) - np.repeat(offsets[:-1] - offsets[0], lengths)
-    weighted = (data.astype(np.uint64) + np.uint64(1)) * _powers(int(lengths.max(initial=0)))[places]
+    # Some more than are needed, so that few tables are made.
+    powers = _powers(1 << max(6, int(lengths.max(initial=0)).bit_length()))
+    weighted = (data.astype(np.uint64) + np.uint64(1)) * powers[places]
     sums: NDArray[np.uint64] = np.zeros(count, np.uint64)
     if count:
         sums = np.add.reduceat(weighted, offsets[:-1] - offsets[0])
@@ -238,13 +240,9 @@ def row_hashes(batch: pa.RecordBatch) -> NDArray[np.uint64]:
     return sums
 
 
-def _powers(count: int) -> NDArray[np.uint64]:
-    """Powers of an odd number modulo 2^64; some more than `count`, so that few tables are made."""
-    return _table(1 << max(6, count.bit_length()))
-
-
 @lru_cache(maxsize=4)
-def _table(count: int) -> NDArray[np.uint64]:
+def _powers(count: int) -> NDArray[np.uint64]:
+    """Powers of an odd number modulo 2^64."""
     return np.cumprod(np.full(count, _FACTOR, np.uint64), dtype=np.uint64)
 
 
