@@ -28,9 +28,8 @@ from hudi_core.transaction.reconcile import list_partitions
 
 
 def why_not_completed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> str | None:
-    """Why the completion would lose rows on `timeline`, which was read under the lock; None where it would not.
-
-    Raises CorruptFileError for a commit that cannot be read, FormatError naming a plan or the decision.
+    """Why the completion would lose rows on `timeline`, which was read under the lock; None where it would not. Raises
+    CorruptFileError for a commit that cannot be read, FormatError naming a plan or the decision.
     """
     action, path = completed_action(decision.action), f"{CLAIMS}/{instant}"
     if action == Action.SAVEPOINT:

@@ -59,7 +59,6 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Completion(Generic[Done]):
     """What an attempt came to: the content of the completed file, and what has to hold and to happen under the lock.
-
     `publish` and `preconditions`: see Completer.complete. `done` is the job's own, for its clean-up and its result.
     """
 
@@ -70,9 +69,8 @@ class Completion(Generic[Done]):
 
 
 class Job(ABC, Generic[Plan, Done]):
-    """The steps of one service. The stages are in the order in which `run_instant` calls them.
-
-    An object is made for one run. Nothing is written before `begin`.
+    """The steps of one service. The stages are in the order in which `run_instant` calls them. An object is made for
+    one run. Nothing is written before `begin`.
     """
 
     action: str
@@ -157,11 +155,10 @@ class Job(ABC, Generic[Plan, Done]):
 
 
 def run_instant(job: Job[Plan, Done]) -> InstantResult:
-    """Runs the instant of `job` to its completion, or returns the completed state of one that is done.
-
-    Raises what `check`, `find` and `plan` of the job raise before anything is written; ConflictError while another
-    owner runs the instant. After any other failure, and after a kill, the instant can be run again. Bad input that is
-    found behind the claim is such a failure: its exit code is not 2, and its message says what is left.
+    """Runs the instant of `job` to its completion, or returns the completed state of one that is done. Raises what
+    `check`, `find` and `plan` of the job raise before anything is written; ConflictError while another owner runs the
+    instant. After any other failure, and after a kill, the instant can be run again. Bad input that is found behind the
+    claim is such a failure: its exit code is not 2, and its message says what is left.
     """
     with one_look(job.storage, goes_on=True) if job.looks_once else no_look(job.storage):
         return _run_instant(job)

@@ -95,13 +95,10 @@ def wait_for_writers(
     rule: Rule = is_at_work,
     deadline: float | None = None,
 ) -> frozenset[str]:
-    """Waits until none of the `awaited` instants is pending with a writer that may be alive; the dead writes among
-    them, which stay pending.
-
-    Plans without a run are not waited for: their run reads the properties when it starts. `check` raises when this run
-    lost its claim. `deadline` (by `clock`) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
-    ConflictError when a writer is still at work then, naming it; the waiting run can be repeated. KeyboardInterrupt
-    when the job is stopped.
+    """Waits until none of the `awaited` instants is pending with a writer that may be alive; returns dead writes among
+    them. `check` raises when this run lost its claim. `deadline` (by `clock`) is by default
+    `airflow_hudi.indexing.catchup_minutes` away; raises ConflictError naming a writer that is still at work then.
+    KeyboardInterrupt when the job is stopped.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context, clock) if deadline is None else deadline

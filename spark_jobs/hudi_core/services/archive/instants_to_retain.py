@@ -25,15 +25,11 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInputs:
-    """The inputs of an archival. `timeline` is the whole active timeline; all times are requested times unless said
-    otherwise.
-
-    `cleaner_keeps` is the earliest commit that the cleaner would retain, `clean_policy` its policy, `last_clean` the
-    last completed clean with content. `metadata_compaction` is the metadata table's last completed compaction, which
-    counts where `has_metadata_table`. `rolling_back` are the targets of pending rollbacks. `counts_cleans`: cleans and
-    rollbacks are archived by their own number, as in layout 1; else those before the last archived commit.
-    `interrupted` are instants (requested time and action) that are in the archive already: an archival was cut off
-    before it took them off the timeline.
+    """`timeline` is the whole active timeline; times are requested times. `cleaner_keeps` is the earliest commit that
+    the cleaner would retain, `last_clean` the last completed one with content. `metadata_compaction` is the metadata
+    table's last completed compaction, which counts where `has_metadata_table`. `rolling_back` are targets of pending
+    rollbacks. `counts_cleans`: cleans and rollbacks are archived by their own number, as in layout 1; else those before
+    the last archived commit. `interrupted` are instants that an archival which was cut off has left on the timeline.
     """
 
     timeline: Timeline
@@ -54,10 +50,9 @@ class ArchiveInputs:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a listing of the table showed, by requested time.
-
-    `uncleaned` are replacecommits and a file that is still there of a file group that they replaced. `orphans` are data
-    files of instants that never completed. `hidden` are commits behind a savepoint and a file of theirs.
+    """By requested time: `uncleaned` are replacecommits and a file that is still there of a file group that they
+    replaced, `orphans` data files of instants that never completed, `hidden` commits behind a savepoint and a file of
+    theirs.
     """
 
     uncleaned: Mapping[str, str] = field(default_factory=dict)
@@ -226,10 +221,8 @@ def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
 
 
 def _hidden(findings: Findings) -> list[Hold]:
-    """A commit between a savepointed one and the next must not go while it has files.
-
-    Readers take an instant behind the first commit of the timeline that is not on it for never committed. Hudi archives
-    such a commit, and its rows are gone.
+    """A commit between a savepointed one and the next stays while it has files: readers take an instant behind the
+    first commit of the timeline that is not on it for never committed. Hudi archives it, and its rows are gone.
     """
     why = (
         f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name}): delete the "

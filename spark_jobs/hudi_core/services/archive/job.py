@@ -62,11 +62,9 @@ class ArchiveService:
         return Scheduled(None, {"instants": instants, "by_action": counts, "held_by": plan.reason})
 
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
-        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
-
-        The table's files are listed before the lock is taken; the rules are applied again under it, and only instants
-        that pass both are archived. Raises OrphanFilesError before anything is written, LockError when the lock is
-        unavailable or lost: instants archived until then stay archived, the rest is unchanged.
+        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may. Files
+        are listed before the lock is taken, and the rules applied again under it. Raises OrphanFilesError before
+        anything is written, LockError when the lock is unavailable or lost: what was archived until then stays so.
         """
         config = ArchiveConfig.of(context.options)
         planned, findings = look(context, config)
@@ -185,11 +183,9 @@ def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig
 def find(
     context: TableContext, timeline: Timeline, inputs: ArchiveInputs, config: ArchiveConfig
 ) -> tuple[ArchivePlan, Findings]:
-    """The most that may be archived by the timeline, and what the files of the table say against it.
-
-    The whole table is listed, its storage and not the metadata table, which knows no orphans; where orphans are
-    ignored, only partitions with replaced file groups. Without a lock: files of replaced groups only become fewer, and
-    an orphan may come to be at any time.
+    """The most that may be archived by the timeline, and what the files of the table say against it. The storage is
+    listed, as the metadata table knows no orphans; where these are ignored, only partitions with replaced file groups.
+    Without a lock: files of replaced groups only become fewer, and an orphan may come at any time.
     """
     most = plan_archival(inputs, config)
     if not most.commits:
@@ -229,9 +225,8 @@ def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dic
 
 
 def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig) -> str | None:
-    """The earliest commit that the cleaner keeps; by hours, as of the last commit and not of now (ArchivalUtils).
-
-    Pending compactions hold it back in the cleaner's own plans only: ArchivalUtils asks getCommitsTimeline.
+    """The earliest commit that the cleaner keeps; by hours, as of the last commit. Pending compactions hold it back in
+    the cleaner's own plans only: ArchivalUtils asks getCommitsTimeline.
     """
     last = timeline.commits().last()
     now = datetime.now(timezone.utc)

@@ -51,7 +51,6 @@ def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findin
 
 def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
     """The start of the timeline of completed commits without those requested at `gone`; older files count as committed.
-
     None when no commit is left, or none but savepointed ones: nothing is older than such a timeline's start.
     """
     commits = {instant.requested_time for instant in timeline.commits()} - gone
@@ -87,9 +86,8 @@ def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
 
 
 def _by_number(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings) -> list[Instant]:
-    """Layout 1: the oldest cleans, and apart from them the oldest rollbacks, when there are too many of that action.
-
-    A rollback stays while a file exists that it should have deleted (hudi#18783); that file's instant is older.
+    """Layout 1: the oldest cleans, and apart from them the oldest rollbacks, when there are too many of that action. A
+    rollback stays while a file exists that it should have deleted (hudi#18783); that file's instant is older.
     """
     if any(hold.since == "" for hold in holds):
         return []
@@ -110,7 +108,6 @@ def _by_number(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], 
 
 def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
     """Layout 2: others than commits that completed before the last commit that goes, or that an interrupted run left.
-
     What Hudi never archives also goes where it is older than all commits that stay.
     """
     others = inputs.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)

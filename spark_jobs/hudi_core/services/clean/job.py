@@ -59,7 +59,6 @@ class CleanJob(Job[CleanPlan | None, int]):
 
     def plan(self, timeline: Timeline) -> CleanPlan | None:
         """The plan of the requested file, else of the inflight one; None when both are empty, as a crash leaves them.
-
         Raises UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan,
         ConflictError while something needs one of the files. A clean that is inflight is checked for that by `begin`
         only: an earlier run may have deleted everything and decided to complete it.
@@ -126,7 +125,6 @@ class CleanJob(Job[CleanPlan | None, int]):
 
     def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str], _: CheckOwner) -> None:
         """Under the lock. A partition that a writer has created again since the drop must stay in the metadata table.
-
         The current indexes are updated: one initialized while the files were deleted may still list them.
         """
         for partition in sorted(gone):
@@ -187,10 +185,8 @@ def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str,
 
 
 def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
-    """Deletes the unit's files; the UnitTask of a clean.
-
-    Raises FormatError for a name that is no data file's, StorageError for the first file that cannot be deleted: the
-    clean is not complete then, and the next run goes on.
+    """The UnitTask of a clean. Raises FormatError for a name that is no data file's, StorageError for the first file
+    that cannot be deleted: the clean is not complete then, and the next run goes on.
     """
     storage = open_deleting_storage(unit.uri, unit.storage_options)
     paths = [_path(partition, name) for partition, names in unit.files.items() for name in names]

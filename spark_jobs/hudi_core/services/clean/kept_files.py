@@ -126,10 +126,9 @@ def stored_data_files(storage: Storage, partition: str) -> list[str]:
 
 
 def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
-    """Deletes the folders of the plan's partitions to be deleted; returns those that are gone.
-
-    One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
-    already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
+    """Deletes the folders of the plan's partitions to be deleted; returns those that are gone, also before. One that is
+    in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it already.
+    Hudi deletes the folder with any content.
     """
     if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
         log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
@@ -158,11 +157,9 @@ def check_recordable(context: TableContext) -> None:
 
 
 def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
-    """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed.
-
-    Reads one of the plan's partitions at a time, as planning does. A file of a pending write is known by its name, as
-    the metadata table does not list it; Hudi's planner takes files of completed instants only. In layout 1 the name of
-    a log file tells its slice, and not its writers.
+    """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed. Reads one
+    partition at a time. A file of a pending write is known by its name, as the metadata table does not list it; in
+    layout 1 that of a log file tells its slice, and not its writers.
     """
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
     for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):

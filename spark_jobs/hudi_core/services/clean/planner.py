@@ -122,11 +122,9 @@ def plan_clean(
 
 
 def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
-    """Plans a clean of the table as it is at `timeline`; nothing is written. `now` is an aware moment, the system's
-    clock when None. Writes that a pending rollback or restore takes back count as gone.
-
-    Raises ConfigError for options that are not valid, FormatError naming a plan, savepoint or commit of the timeline
-    that is not safe.
+    """Plans a clean of the table at `timeline`; nothing is written. `now` is an aware moment, the system's clock when
+    None. What a pending rollback or restore takes back counts as gone. Raises ConfigError for options, FormatError
+    naming a plan, savepoint or commit that is not safe.
     """
     config = CleanConfig.of(context.options)
     timeline = without_undone(context.active, timeline)
@@ -197,14 +195,10 @@ class CleanService(InstantService):
         return Extent() if plan is None else Extent(max(1, -(-plan.file_count // SMALLEST_UNIT)))
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans a clean and requests it; the plan names files and bytes.
-
-        The table is read without the lock, which is taken for the request alone. Commits that complete meanwhile do not
-        invalidate a plan of old slices; a changed plan, savepoint, rollback, restore or clean does, and planning is
-        repeated. Raises ConflictError when that happens repeatedly, ConfigError for options, FormatError for a plan or
-        savepoint of the timeline that is not safe; as check_recordable, so that no plan is left that cannot run.
-
-        Where the options name the LAZY policy, failed writes are rolled back first, as in Hudi
+        """Plans a clean and requests it. The table is read without the lock, which is taken for the request alone:
+        commits that complete meanwhile do not invalidate a plan of old slices; a changed plan, savepoint, rollback,
+        restore or clean does, and planning is repeated. Raises ConflictError when that happens repeatedly, and as
+        make_plan and check_recordable. With the LAZY policy failed writes are rolled back first, as in Hudi
         (BaseHoodieTableServiceClient.clean): a pending one keeps old files from being cleaned.
         """
         if not dry_run and _rolls_back_first(context):

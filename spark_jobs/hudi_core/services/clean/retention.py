@@ -35,11 +35,8 @@ _RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
 
 @dataclass(frozen=True, slots=True)
 class RetentionInputs:
-    """What decides a clean before any file is looked at.
-
-    `timeline` is the whole active timeline, `now` an aware moment, `zone` the timeline's (instant_time.zone_of).
-    `last_clean` is the last completed clean whose metadata is not empty. `savepoints` are the requested times of
-    completed savepoints.
+    """What decides a clean before any file is looked at: the whole active timeline, an aware moment, the timeline's
+    zone (instant_time.zone_of), the last completed clean with content, and the requested times of completed savepoints.
     """
 
     timeline: Timeline
@@ -149,12 +146,10 @@ def _all_retained(inputs: RetentionInputs, config: CleanConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition of the table, with its file groups, replaced ones among them.
-
-    `replaced` maps a replaced group to its replacecommit. `compacting` maps a group in pending compactions or log
-    compactions to the base instants of their operations. `kept` are the names of files that savepoints keep, `needed`
-    of those that pending plans need. `stored` lists the names of all data files in the partition's folder, committed or
-    not; it is read only where no group remains.
+    """`groups` with replaced ones, which `replaced` maps to their replacecommits. `compacting` maps a group in pending
+    compactions or log compactions to the base instants of their operations. `kept` are the files that savepoints keep,
+    `needed` those of pending plans. `stored` lists all data files in the folder, committed or not; it is read only
+    where no group remains.
     """
 
     partition: str
@@ -200,11 +195,8 @@ def is_held(item: FileSlice, kept: Collection[str]) -> bool:
 
 
 def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
-    """Whether a pending plan names a file of the slice.
-
-    Hudi goes by the slices' base instants alone, which fails where its view and the plan disagree about the slice of a
-    log file, as a deltacommit that ran while a compaction was planned may have it (hudi#19290), and it does not look at
-    pending clusterings at all.
+    """Whether a pending plan names a file of the slice. Hudi goes by base instants alone, which fails where its view
+    and the plan disagree about the slice of a log file (hudi#19290), and does not look at pending clusterings at all.
     """
     return any(file.name in needed for file in item.files)
 
@@ -222,9 +214,8 @@ def _expired(
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS, with `earliest` of earliest_to_retain.
-
-    The slice of a query that started right before `earliest` stays (HUDI-7226).
+    """KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS, with `earliest` of earliest_to_retain. The slice of a query that
+    started right before `earliest` stays (HUDI-7226).
     """
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)

@@ -81,12 +81,10 @@ def _are_in_buckets(context: TableContext, plan: ClusteringPlan) -> bool:
 def order_of(
     params: Mapping[str, str], options: Mapping[str, str], schema: AvroSchema, dropped: Collection[str] = ()
 ) -> SortOrder | None:
-    """The order of the rows that a plan's parameters ask for, None for none; a layout among `options` comes first, as
-    in Hudi. `schema` is the table's, without meta fields.
-
-    Names may be in another case, as in Spark. The columns `dropped` (TableConfig.dropped_columns) are left out: they
-    have one value in a partition, and so among the rows that are sorted together. Raises ConfigError for an unknown
-    layout or column, UnsupportedError for a column of a type without order.
+    """The order that a plan's parameters ask for, None for none; a layout among `options` comes first, as in Hudi.
+    `schema` is the table's, without meta fields. Names may be in another case, as in Spark. The columns `dropped` have
+    one value in a partition, and so are left out. Raises ConfigError for an unknown layout or column, UnsupportedError
+    for a type without order.
     """
     stored = rows_schema(without_fields(schema, dropped), path=SORT_COLUMNS.name)
     constant = {name.lower() for name in dropped}

@@ -73,10 +73,9 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         return is_clustering(self.active, instant)
 
     def plan(self, timeline: Timeline) -> ClusteringPlan:
-        """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks),
-        ConfigError for its sort columns, ConflictError where a commit has changed its file groups since, and where a
-        compaction or log compaction is pending on one: its latest slice holds what was written since alone, and the
-        rows below that would be replaced with it.
+        """Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks), ConfigError for sort
+        columns, ConflictError where a commit has changed its file groups since, and where a compaction or log
+        compaction is pending on one: its latest slice holds what was written since alone.
         """
         path = self.active.path(self.instant, self.action, State.REQUESTED)
         plan = read_clustering_plan(self.active, self.find(timeline))

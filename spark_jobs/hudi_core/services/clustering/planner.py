@@ -109,11 +109,9 @@ class _Found:
 def make_plan(
     context: TableContext, timeline: Timeline, instant: str, *, now: datetime
 ) -> Planned[ClusteringPlan] | Nothing:
-    """The plan of a clustering at `instant`, which is drawn before `timeline` is loaded; nothing is written.
-
-    `now` is in the zone of the table. Raises ConfigError for options that are not valid and sort columns that are not
-    there, UnsupportedError for those that are not sorted by and as merge_policy, FormatError for a pending plan that is
-    not safe.
+    """The plan at `instant`, which is drawn before `timeline` is loaded; nothing is written. `now` is in the table's
+    zone. Raises ConfigError for options and sort columns, UnsupportedError as order_of and merge_policy, FormatError
+    for a pending plan that is not safe.
     """
     config = ClusteringConfig.of(context.options)
     rules = RULES[context.config.features.conflict_release]

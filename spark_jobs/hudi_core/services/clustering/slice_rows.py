@@ -37,10 +37,8 @@ _UNIT: Final = "clustering unit"
 
 @dataclass(frozen=True, slots=True)
 class ClusteringTarget:
-    """What all tasks of a clustering know: the table, how its slices are read, and how the new files are written.
-
-    Log blocks count whose instant is committed: `committed` is CommittedInstants.of the timeline. `policy` is None
-    where no slice has log files.
+    """What all tasks of a clustering know. Log blocks count whose instant is committed: `committed` is
+    CommittedInstants.of the timeline. `policy` is None where no slice has log files.
     """
 
     uri: str
@@ -97,9 +95,8 @@ class SliceRows:
     def base_rows(
         self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both.
-
-        Raises CorruptFileError for a row without a key, where that is in a column: none could be merged with it.
+        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both. Raises
+        CorruptFileError for a row without a key, where that is in a column: none could be merged with it.
         """
         if self.base is None:
             return
@@ -133,14 +130,11 @@ class SliceRows:
 
 @contextmanager
 def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice) -> Iterator[SliceRows]:
-    """The slice, closed at the end of the block; its rows come with the columns of the new files but their name.
-
-    Rows are merged as by queries: of base rows with the same key the first alone. So does Hudi 0.15, which reads what
-    it clusters by HoodieFileSliceReader.
-
-    Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
-    CorruptFileError for a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed),
-    UnsupportedError, also for change operations, which the new files would lose.
+    """The slice, closed at the end of the block; its rows come with the columns of the new files but their name, merged
+    as by queries and by Hudi 0.15 (HoodieFileSliceReader): of base rows with one key the first alone. Memory: a batch
+    of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone, CorruptFileError
+    for a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed), UnsupportedError,
+    also for change operations.
     """
     logs = ((name, join(item.partition, name)) for name in item.data_logs)
     files = [DataFile(item.partition, name, storage.stat(path).size) for name, path in logs]
@@ -179,9 +173,8 @@ def writer_for(
     attempt: TaskAttempt,
     first_row: int = 0,
 ) -> FileGroupWriter:
-    """What writes the rows of slices of one partition to file groups `<prefix>-0` and so on, in the compression that
-    the options name, else of the first base file there is. Reads the footers of the base files, up to one that names no
-    version of Spark (proleptic_version).
+    """Writes rows of slices of one partition to file groups `<prefix>-0` and so on, compressed as the options say, else
+    as the first base file. Reads the footers of the base files, up to one that names no version of Spark.
     """
     codec, footers = target.config.parquet_codec, []
     for item in slices:

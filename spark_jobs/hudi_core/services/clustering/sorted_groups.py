@@ -159,7 +159,6 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
 
 def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """engine.protocol.Produce: the rows of the slices in sorted pieces, and their numbers. Errors as open_slice.
-
     Memory: that of open_slice, and half of the memory budget.
     """
     counts: list[SliceCount] = []
@@ -199,11 +198,9 @@ def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tupl
 def write_sorted(
     given: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt, first_row: int = 0
 ) -> Clustered:
-    """The file of a shard; of the last shard the number of rows of each slice. With `given`, engine.protocol.Consume.
-    `first_row` is FileGroupWriter's.
-
-    Memory: WriteConfig.merged_bytes and the pieces that overlap, one (WriteConfig.piece_bytes) for each sorted part of
-    each slice, three times; a row group of output. Raises ExecutionError where writing fails.
+    """The file of a shard; of the last one the numbers of rows. With `given`, engine.protocol.Consume. `first_row` is
+    FileGroupWriter's. Memory: WriteConfig.merged_bytes and the pieces that overlap, one (WriteConfig.piece_bytes) for
+    each sorted part of each slice, three times; a row group of output. Raises ExecutionError where writing fails.
     """
     if shard == len(given.outputs):
         values = (value for batch in batches for value in batch.column(1).to_pylist())
@@ -241,11 +238,9 @@ class GroupUnit:
 
 
 def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
-    """The UnitTask: the new files of a group, and the number of rows of each slice. Errors as sample_slices,
-    produce_sorted and write_sorted, and ExecutionError where the folder of temporary files is full.
-
-    Memory: that of produce_sorted and a fifth of the memory budget, then that of write_sorted. The sorted parts are in
-    a temporary folder (TMPDIR), which needs room for the rows of the group.
+    """The UnitTask. Errors as sample_slices, produce_sorted and write_sorted, and ExecutionError where the folder of
+    temporary files (TMPDIR) is full, which needs room for the rows of the group. Memory: that of produce_sorted and a
+    fifth of the memory budget, then that of write_sorted.
     """
     order, cuts = unit.order, tuple[bytes, ...]()
     if unit.sample is not None:

@@ -180,10 +180,8 @@ class Work:
 
 
 def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, with_statistics: bool) -> Rewritten:
-    """The new files of the results, once they are shown to hold as many rows as the slices of each partition.
-
-    Raises ExecutionError otherwise: a slice that was not read, or twice; another number of rows; a file that is not a
-    new one of the plan's partitions.
+    """The new files, once they are shown to hold as many rows as the slices of each partition. Raises ExecutionError
+    otherwise: a slice not read, or twice; another number of rows; a file that is no new one of the plan's partitions.
     """
     counts = [count for result in results for count in result.counts]
     planned = sorted((item.partition, item.file_id) for item in plan.slices)
@@ -208,10 +206,8 @@ class JoinUnit:
 
 
 def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
-    """The UnitTask of a clustering without sort columns. Memory: that of one slice (open_slice), a row group of output
-    or a column chunk that is copied.
-
-    Raises HudiError only, as open_slice, and ExecutionError where writing fails.
+    """The UnitTask without sort columns. Memory: that of one slice (open_slice), a row group of output or a column
+    chunk that is copied. Raises HudiError only, as open_slice, and ExecutionError where writing fails.
     """
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
     counts = []

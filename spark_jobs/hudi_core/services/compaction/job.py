@@ -133,12 +133,9 @@ def planned_slices(plan: CompactionPlan) -> list[PlannedSlice]:
 def compaction_metadata(
     job: RewriteJob[CompactionPlan], stats: Sequence[WriteStat], schema: AvroSchema, timeline: Timeline
 ) -> CommitMetadata:
-    """The metadata of the commit of a compaction or log compaction: `schema` is the table's, without meta fields,
-    `timeline` that of the start.
-
-    In layout 1 with the streamers' checkpoints of the last commit before the instant, and not of a later one: if that
-    is rolled back, the copied checkpoint would make the streamer skip its input. Streamers of layout 2 look back past
-    commits without one.
+    """Of a compaction or log compaction: `schema` is the table's, without meta fields, `timeline` that of the start. In
+    layout 1 with the streamers' checkpoints of the last commit before the instant, not of a later one: if that is
+    rolled back, they would make the streamer skip its input. In layout 2 streamers look back past commits without one.
     """
     last = timeline.commits().before(job.instant).last() if job.active.layout == 1 else None
     extra = {} if last is None else job.active.read_commit(last).extra_metadata

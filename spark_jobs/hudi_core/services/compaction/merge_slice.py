@@ -57,11 +57,9 @@ _LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
 
 @dataclass(frozen=True, slots=True)
 class CompactionUnit:
-    """One operation of the plan at `instant`, and what its merge must know of the table.
-
-    `committed` is CommittedInstants.of the timeline, `schema` the table's Avro schema. `as_hudi_1` is
-    merge_mode.reads_as_hudi_1 of the table. `requirements` are what the metadata table must know of the new file; None:
-    nothing.
+    """One operation of the plan at `instant`, and what its merge must know of the table. `committed` is
+    CommittedInstants.of the timeline, `schema` the table's Avro schema. `as_hudi_1` is merge_mode.reads_as_hudi_1 of
+    the table. `requirements` are what the metadata table must know of the new file; None: nothing.
     """
 
     operation: CompactionOperation
@@ -94,12 +92,10 @@ class CompactedSlice:
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
-    """Compacts one file slice; the UnitTask of compaction.
-
-    Files: the marker first, then the base file under a name of this attempt. Raises HudiError only:
-    StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for a corrupt
-    log block of a completed write (torn_tails; unless allowed), UnsupportedError, ExecutionError when the counts of
-    rows in and out do not agree.
+    """Compacts one file slice; the UnitTask of compaction. Files: the marker first, then the base file under a name of
+    this attempt. Raises HudiError only: StorageNotFoundError for a file of the plan that is gone, CorruptFileError for
+    a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed), UnsupportedError,
+    ExecutionError when the counts of rows in and out do not agree.
     """
     compaction = _Compaction(unit, attempt)
     try:

@@ -65,10 +65,9 @@ class Candidates:
 def make_plan(
     context: TableContext, timeline: Timeline, instant: str, *, today: date
 ) -> Planned[CompactionPlan] | Nothing:
-    """The plan of a compaction at `instant`, which is drawn before `timeline` is loaded; nothing is written.
-
-    `today` is the day in the zone of the table, for the strategies by day. Raises ConfigError for options that are not
-    valid, FormatError for a pending plan that is not safe.
+    """The plan of a compaction at `instant`, which is drawn before `timeline` is loaded; nothing is written. `today` is
+    the day in the zone of the table, for the strategies by day. Raises ConfigError for options that are not valid,
+    FormatError for a pending plan that is not safe.
     """
     config = CompactionConfig.of(context.options)
     features = context.config.features
@@ -138,9 +137,8 @@ def candidates(
     config: CompactionConfig,
     takes: Callable[[FileSlice], bool] | None = None,
 ) -> Candidates:
-    """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`.
-
-    A log compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
+    """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`. A log
+    compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
     """
     held = held_groups(view.pending)
     completions = CompletionTimes(view.timeline, context.history)

@@ -27,11 +27,9 @@ from hudi_core.view.file_group import DataFile
 
 @dataclass(frozen=True, slots=True)
 class BlockOrder:
-    """What a task must know of the table to see which blocks come in between.
-
-    `by_name`: log files are named after the instant that wrote them, and ordered by it. `pending` are the table's
-    pending writes, `late` those that completed beside the plan; with `by_name` both are without what was requested
-    after the plan, which comes behind in any case.
+    """What a task must know of the table to see which blocks come in between. `by_name`: log files are named after the
+    instant that wrote them, and ordered by it. `pending` are the table's pending writes, `late` those that completed
+    beside the plan; with `by_name` both are without what was requested after the plan, which comes behind in any case.
     """
 
     by_name: bool
@@ -60,7 +58,6 @@ class BlockOrder:
         committed: CommittedInstants,
     ) -> None:
         """`listed` are the files of the operation's partition, `merged` the instants of the blocks that are merged.
-
         Raises ConflictError for blocks of a pending write in the file group that come before the new ones, and
         UnsupportedError for those of a completed one.
         """

@@ -81,12 +81,10 @@ class MergedLogs:
 
 
 def merge_operation(unit: LogCompactionUnit, attempt: TaskAttempt) -> MergedLogs:
-    """Merges the log files of one file slice; the UnitTask of log compaction.
-
-    Files: the marker first, then the log file under a name of this attempt. Raises HudiError only:
-    StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for a corrupt log
-    block (unless allowed), UnsupportedError for blocks that are not copied, ConflictError for those of a pending write
-    that come between (BlockOrder.check), ExecutionError.
+    """Merges the log files of one file slice; the UnitTask of log compaction. Files: the marker first, then the log
+    file under a name of this attempt. Raises HudiError only: StorageNotFoundError for a file of the plan that is gone,
+    CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError for blocks that are
+    not copied, ConflictError for those of a pending write that come between (BlockOrder.check), ExecutionError.
     """
     merge = _Merge(unit, attempt)
     try:

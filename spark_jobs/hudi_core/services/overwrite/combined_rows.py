@@ -59,9 +59,7 @@ def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | N
 
 def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """engine.protocol.Produce: the rows of a part in sorted pieces. Errors as read_part, and FormatError for rows
-    without an ordering value, which Hudi 0.15 refuses.
-
-    Memory: a batch, and half of the memory budget.
+    without an ordering value, which Hudi 0.15 refuses. Memory: a batch, and half of the memory budget.
     """
     for part in grouped(_ordered(unit), max_bytes=unit.rows.config.sorted_bytes):
         yield from exchange_pieces(_pieces(part, unit.spread, unit.rows.config.piece_bytes))
@@ -130,10 +128,8 @@ def shards_of(rows: pa.Table, spread: Spread) -> NDArray[np.int64]:
 
 def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
     """The files of a shard, partition after partition, with one row of each key; with `target`,
-    engine.protocol.Consume. Raises ExecutionError where writing fails.
-
-    Memory: WriteConfig.merged_bytes, a piece (WriteConfig.piece_bytes) for each sorted part of the source, three
-    times; a row group of output.
+    engine.protocol.Consume. Raises ExecutionError where writing fails. Memory: WriteConfig.merged_bytes, a piece
+    (WriteConfig.piece_bytes) for each sorted part of the source, three times; a row group of output.
     """
     hold = target.files.config.merged_bytes
     try:

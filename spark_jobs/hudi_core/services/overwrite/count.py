@@ -207,11 +207,9 @@ def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> Ke
 
 
 def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
-    """Whether the keys of the table's rows have the name of their only field before its value; None where no base file
-    shows it. The values themselves may begin so (`urn:…` of a field `urn`).
-
-    Releases of Hudi differ in that for the complex key generator (hoodie.write.complex.keygen.new.encoding). Raises
-    UnsupportedError where keys are of both forms, or of neither.
+    """Whether the table's keys have the name of their only field before its value; None where no base file shows it.
+    The values themselves may begin so (`urn:…`). Releases of Hudi differ (hoodie.write.complex.keygen.new.encoding).
+    Raises UnsupportedError where keys are of both forms, or of neither.
     """
     (field,) = context.config.record_key_fields
     found: set[bool] = set()

@@ -63,10 +63,8 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         self._work = work
 
     def plan(self, timeline: Timeline) -> OverwritePlan:
-        """See plan_overwrite: from the table as it is, now that the instant is requested.
-
-        Raises ConflictError where a commit with a later instant has written to the partitions already: the ranges that
-        it recorded in the metadata table would hide ours, which merge beneath them.
+        """Of the table as it is now. Raises ConflictError where a commit with a later instant has written to the
+        partitions already: the ranges that it recorded in the metadata table would hide ours, which merge beneath them.
         """
         with_slices = any(map(is_row_level, self.context.config.metadata_partitions))
         plan = plan_overwrite(self.context, timeline, self._work, with_slices=with_slices)

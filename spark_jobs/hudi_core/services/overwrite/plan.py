@@ -58,9 +58,8 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class OverwritePlan:
-    """The file ids that go, by partition, partitions sorted; one without file groups is there as well. `slices` are
-    theirs where an index has their rows. `new_partitions` are those that the table does not have yet, `known` the
-    commits that it had.
+    """The file ids that go, by partition, sorted, also those without file groups. `slices` are theirs where an index
+    has their rows. `new_partitions` are those that the table does not have yet, `known` the commits that it had.
     """
 
     replaced: Mapping[str, tuple[str, ...]]
@@ -79,12 +78,10 @@ class OverwritePlan:
 
 
 def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *, with_slices: bool) -> OverwritePlan:
-    """The plan at `timeline`.
-
-    Raises UnsupportedError for a table that is not written here, and where an index needs rows of a file slice whose
-    log files are not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not have, for
-    a new one below another or above it, and for rows outside of the named ones; ConflictError where a table service is
-    planned on what would go, or its rows were changed while Spark evaluated the new ones.
+    """Raises UnsupportedError for a table that is not written here, and where an index needs rows of log files that are
+    not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not have, a new one below
+    another or above it, and rows outside of the named ones; ConflictError where a table service is planned on what
+    would go, or its rows were changed while Spark evaluated the new ones.
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
@@ -154,9 +151,8 @@ def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collec
 
 
 def check_not_written(context: TableContext, now: Timeline, instant: str, plan: OverwritePlan) -> None:
-    """Raises ConflictError where a commit has completed since the plan that wrote or replaced in its partitions: its
-    rows would stay beside the new ones, or go unseen. Also where a commit that the plan knew was rolled back: what it
-    had replaced is there again.
+    """Raises ConflictError where a commit has completed since the plan that wrote or replaced in its partitions, or one
+    that the plan knew was rolled back: rows would stay beside the new ones, or come back.
     """
     for item, _, partition in _written_since(context, now, plan.known, plan.partitions):
         raise ConflictError(
@@ -203,9 +199,8 @@ def _written_since(
 
 
 def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
-    """Raises ConflictError where the columns of the table, or their types, are no longer those of `schema`: the commit
-    carries that, or one that it has become, and would undo the change of another. The names of Avro records do not
-    count, as Spark and Flink give each their own.
+    """Raises ConflictError where the table's columns, or their types, are no longer those of `schema`: the commit would
+    undo the change of another. The names of Avro records do not count, as Spark and Flink give each their own.
     """
     path = context.config.path
     found = table_schema(context.storage, context.config, now)
@@ -237,10 +232,8 @@ def _file_ids(
 
 
 def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Buckets | None) -> None:
-    """Whether file groups of the table are the `buckets` that the rows go to. What index a table has shows in the ids
-    of its file groups alone.
-
-    Raises ConfigError where the options name other buckets than the table has.
+    """Raises ConfigError where the options name other buckets than the table has. What index a table has shows in the
+    ids of its file groups alone.
     """
     path = context.config.path
     remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"

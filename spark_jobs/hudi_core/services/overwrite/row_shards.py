@@ -91,9 +91,7 @@ def expected_files(rows: CountedRows | None, options: Mapping[str, str]) -> int:
 
 def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
     """engine.protocol.Produce: the rows of a part in pieces of one partition or bucket each, with their record keys
-    before them. Errors as keyed_rows.
-
-    Memory: a batch, and half of the memory budget.
+    before them. Errors as keyed_rows. Memory: a batch, and half of the memory budget.
     """
     rows = unit.rows
     for part in grouped(keyed_rows(unit), max_bytes=rows.config.sorted_bytes):
@@ -167,10 +165,8 @@ _LEAST_COLUMNS: Final = 1 << 20
 
 def bytes_per_row(context: TableContext, timeline: Timeline) -> float | None:
     """Bytes of a row in a base file, by the newest commit that wrote enough of them, else by the footers of some latest
-    base files; None where these are too small, too.
-
-    As AverageRecordSizeUtils of Hudi 0.15 and AverageRecordSizeEstimator of 1.x, but that of replacecommits the
-    overwrites count, and that no small file does. What cannot be read is passed over, as there. Raises StorageError.
+    base files; None where these are too small, too. As AverageRecordSizeUtils of Hudi 0.15 and
+    AverageRecordSizeEstimator of 1.x, but that overwrites count, and no small file does. Raises StorageError.
     """
     newest = islice(reversed(timeline.commits().instants), _COMMITS)
     sizes = (_of_commit(context, item) for item in newest)

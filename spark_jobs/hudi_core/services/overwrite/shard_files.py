@@ -56,9 +56,8 @@ class Written:
 
 
 def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
-    """The files of a shard, partition after partition; with `target`, engine.protocol.Consume.
-
-    Memory: a piece of 1 MiB, and a row group of output. Raises ExecutionError where writing fails.
+    """The files of a shard, partition after partition; with `target`, engine.protocol.Consume. Memory: a piece of 1
+    MiB, and a row group of output. Raises ExecutionError where writing fails.
     """
     sent = piece_schema(row_columns(target))
     try:
@@ -77,9 +76,8 @@ def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
 
 
 class ShardFiles:
-    """Writes the rows of a shard, which come partition after partition, bucket after bucket, one file at a time.
-
-    Use it in a `with` block: an error inside removes the file that was started. Memory: that of a FileGroupWriter.
+    """Writes the rows of a shard, which come partition after partition, bucket after bucket, one file at a time. Use it
+    in a `with` block: an error inside removes the file that was started. Memory: that of a FileGroupWriter.
     """
 
     def __init__(self, target: RowsTarget, shard: int, attempt: TaskAttempt) -> None:

@@ -142,13 +142,10 @@ class CountedRows:
 def find_source(
     address: str, storage_options: Mapping[str, str], only: frozenset[str] | None = None
 ) -> tuple[str, list[SourcePart]]:
-    """The folder of a source and its files, sorted by name. Hidden files and those that begin with `_` are passed over,
-    with `only` all but these.
-
-    A local address that is a symbolic link is followed, as it is the user's; links in the folder are not.
-
-    Raises StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files,
-    of a Hudi table, or without any, UnsupportedError for one with folders: values in their names would be lost.
+    """The folder of a source and its files, sorted by name, without hidden ones and those that begin with `_`; with
+    `only` these alone. A local address that is a symbolic link is followed; links in the folder are not. Raises
+    StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files, of a
+    Hudi table, or without any, UnsupportedError for one with folders: values in their names would be lost.
     """
     address = followed(address)
     folder, _, name = address.rstrip("/").rpartition("/")
@@ -218,10 +215,9 @@ def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) ->
 
 
 def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
-    """The UnitTask of counting: of a file that columns of keys and partitions are read of.
-
-    Raises ConfigError naming the file for columns that do not fit the table's, FormatError for rows without a key or a
-    bucket or with a partition path that is not safe, CorruptFileError for what is no Parquet file. Memory: a batch.
+    """The UnitTask of counting. Raises ConfigError naming the file for columns that do not fit the table's, FormatError
+    for rows without a key or a bucket or with an unsafe partition path, CorruptFileError for what is no Parquet file.
+    Memory: a batch of the columns of keys and partitions.
     """
     counts: dict[str, int] = {}
     with open_part(unit.rows, unit.part) as file:

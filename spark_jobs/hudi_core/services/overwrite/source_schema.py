@@ -201,13 +201,10 @@ class Evolution:
 
 
 def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], version: int) -> Evolution:
-    """The schema of a table of the version with what a file adds to it; `passed` are columns of the file that are
-    not stored. New columns come last, are nullable, and of the types in which Spark reads them, as a writer of Hudi
-    stores them: a commit with others would stop writers.
-
-    Raises ConfigError for a new column with a name, its own or within it, that is none in Avro, and for that of Flink's
-    change logs; UnsupportedError for one of a type that Avro, Spark or this table's Hudi has not, and for more columns
-    than a schema may have.
+    """The schema of a table of the version with what a file adds; `passed` are columns that are not stored. New columns
+    come last, are nullable, and of the types in which Spark reads them, as a writer of Hudi stores them. Raises
+    ConfigError for a name, its own or within it, that is none in Avro, and for that of Flink's change logs;
+    UnsupportedError for a type that Avro, Spark or this table's Hudi has not, and for too many columns.
     """
     path = file.path
     known = {field.name: field.type for field in arrow_schema(table, path=path)}

@@ -51,10 +51,8 @@ def find_token(context: TableContext, timeline: Timeline, token: str | None, *, 
 
 
 def what_comes_first(context: TableContext, token: str | None) -> str:
-    """For the reason of a dry run: what a run would do before its own work, empty where nothing. Only reads: the age of
-    a heartbeat is measured on this machine's clock.
-
-    Raises ConflictError, as the run does, while an owner is at work on the instant of the token.
+    """For the reason of a dry run: what a run would do before its own work, else empty. Only reads: the age of a
+    heartbeat is by this machine's clock. Raises ConflictError while an owner is at work on the token's instant.
     """
     found = find_token(context, context.active.load(), token, archived=False)
     if found is None or found.metadata is not None:

@@ -42,11 +42,8 @@ _BY_HUDI = "use Hudi's own service"
 
 
 def check_table(context: TableContext) -> None:
-    """Refuses tables whose rows or metadata this engine cannot keep correct.
-
-    Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
-    `hoodie.table.metadata.partitions`), base files other than Parquet. Who merges log files also asks for the
-    MergePolicy.
+    """Raises UnsupportedError where rows or metadata would not be kept correct: metadata partitions that this engine
+    cannot update, base files other than Parquet. Who merges log files also asks for the MergePolicy.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
@@ -92,13 +89,10 @@ def check_planned(
     before: str | None = None,
 ) -> dict[str, list[FileInfo]]:
     """Checks that the files of the plan in `path`, at `instant`, are there, and that its slices are those of the table
-    then (filegroup.read.planned_slices); each partition of the plan is listed once. Returns the listings.
-
-    Log blocks of instants from `before` on do not count: to what a log compaction merges later writes may append in
-    layout 1.
-
-    Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group;
-    CorruptFileError naming a file that is no log file, or a damaged one of the metadata table.
+    then (planned_slices); returns the listings. Log blocks of instants from `before` on do not count: to what a log
+    compaction merges later writes may append in layout 1. Raises StorageNotFoundError naming the first missing file,
+    base files first; FormatError naming a file group; CorruptFileError naming a file that is no log file, or a damaged
+    one of the metadata table.
     """
     named: dict[str, list[str]] = {}
     for item in planned:
@@ -168,10 +162,9 @@ def check_no_plans_on(
 
 
 def check_not_undone(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
-    """Raises ConflictError where one of the commits `known`, which were completed when the work of `instant` began, is
-    neither on the timeline nor archived, or a pending rollback or restore is going to take it back: the rows that it
-    wrote would come back, what it had replaced is there again. A writer that cleans failed writes lazily may do so
-    whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    """Raises ConflictError where one of the commits `known` is neither on the timeline nor archived, or is going to be
+    rolled back: its rows would come back, what it had replaced is there again. A writer that cleans failed writes
+    lazily may do so whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
     undone = context.undone_among(known, now)
     if undone is not None:

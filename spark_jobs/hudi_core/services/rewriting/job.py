@@ -104,10 +104,8 @@ class RewriteJob(Job[Plan, Rewritten]):
 
     def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
         """Deletes this attempt's own files, by the epoch in their write token, when the instant has another owner, is
-        completed, or is gone: no other run would look for a file written after its clean-up.
-
-        An instant that is still ours is rolled back by the next attempt. One that this attempt decided to complete is
-        completed with these files by its next owner.
+        completed, or is gone: no other run would look for a file written after its clean-up. An instant that is still
+        ours the next attempt rolls back; one that was decided is completed with these files.
         """
         instant = self.active.load().find(self.instant, self.action)
         is_completed = instant is not None and instant.is_completed

@@ -40,12 +40,10 @@ GROUP_ROWS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """What all new files of an instant have in common. `schema` is the table's Avro schema without meta fields.
-
-    A file ends once it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`:
-    rows get the commit time and sequence numbers of this instant; else they keep theirs. `requirements` are what the
-    metadata table must know of each file; None: nothing. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table.
-    `has_meta` is TableConfig.populate_meta_fields; without, no row is stamped, and no key of one is in the footers.
+    """What all new files of an instant have in common. `schema` is the table's, without meta fields. A file ends once
+    it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`: rows get the
+    commit time and sequence numbers of this instant. `requirements` are what the metadata table must know. `as_hudi_1`
+    is merge_mode.reads_as_hudi_1, `has_meta` TableConfig.populate_meta_fields; without, no key is in the footers.
     """
 
     instant: str
@@ -91,9 +89,8 @@ class NewFile:
 
 @dataclass
 class FileGroupWriter:
-    """Writes rows of one partition to new file groups `<prefix>-0`, `<prefix>-1` and so on.
-
-    Use it in a `with` block: an error inside removes the file that was begun. Memory: that of a BaseFileHandle.
+    """Writes rows of one partition to new file groups `<prefix>-0`, `<prefix>-1` and so on. Use it in a `with` block:
+    an error inside removes the file that was begun. Memory: that of a BaseFileHandle.
     """
 
     storage: Storage
@@ -136,11 +133,9 @@ class FileGroupWriter:
 
     @contextmanager
     def joining(self, base: ParquetBaseFile) -> Iterator[bool]:
-        """Joins the keys of `base`, all of whose rows the block appends, by its footer; whether that could be done: it
-        cannot where so many bytes fill the file, nor where the footer does not fit (FileKeys.join).
-
-        A file with these keys does not end within the block, however large it gets: the next one would lack the keys of
-        the rows that are left, and look-ups by its filter and range would miss these rows.
+        """Joins the keys of `base`, all of whose rows the block appends, by its footer; whether that could be done: not
+        where so many bytes fill the file, nor where the footer does not fit (FileKeys.join). The file does not end
+        within the block: the next one would lack the keys of the rows that are left, and look-ups would miss these.
         """
         has_room = self.handle.position + base.size < self.files.target_bytes
         self._knows_keys = has_room and self.handle.keys.join(base)
@@ -246,10 +241,9 @@ def prove_files(
     *,
     with_statistics: bool,
 ) -> Rewritten:
-    """The new files, once they are shown to hold as many rows as there are by partition.
-
-    Raises ExecutionError otherwise: another number of rows; a file that is not a new one of these partitions, or has
-    the id of one that it replaces; statistics that are missing.
+    """The new files, once they are shown to hold as many rows as there are by partition. Raises ExecutionError
+    otherwise: another number of rows; a file that is not a new one of these partitions, or has the id of one that it
+    replaces; statistics that are missing.
     """
     stats = [file.stat for file in files]
     known = frozenset(group.file_id for group in replaced)

@@ -53,11 +53,9 @@ def live_writer(context: TableContext, timeline: Timeline, action: str) -> Insta
 
 
 def failed_eager_write(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
-    """A pending write behind which no compaction or log compaction of layout 1 is planned until it is rolled back.
-
-    Its writer has the EAGER policy, by the options or as it makes no heartbeats, and rolls it back before its next
-    write. Behind a later commit that fails (BaseRollbackActionExecutor.validateRollbackCommitSequence), and with it
-    every write. Clusterings, and all in later versions, Hudi plans nevertheless, and so it is here.
+    """A pending write behind which no compaction or log compaction of layout 1 is planned until it is rolled back: its
+    writer, EAGER by the options or as it makes no heartbeats, does that before its next write, and fails behind a later
+    commit (BaseRollbackActionExecutor.validateRollbackCommitSequence). Others Hudi plans nevertheless.
     """
     is_guarded = action in (Action.COMPACTION, Action.LOG_COMPACTION) and context.active.layout == 1
     if not is_guarded or not may_be_eager(context):
@@ -93,10 +91,9 @@ def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, act
 
 
 def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tuple[Instant, Mapping[str, float]]]:
-    """The pending writes that may be alive and find no conflicts, as alive_among.
-
-    Writers without blocking compare nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict): what they
-    append is kept by a compaction or log compaction, but lost in a file group that is replaced.
+    """The pending writes that may be alive and find no conflicts, as alive_among. Writers without blocking compare
+    nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict): what they append is kept by a compaction or
+    log compaction, but lost in a file group that is replaced.
     """
     opens_slices = action == Action.COMPACTION and context.config.features.log_name_has_delta_commit
     mode = CONCURRENCY_MODE.read(context.options)
@@ -124,10 +121,8 @@ def conflict_checks(
     operation_start: OperationStart,
 ) -> tuple[Precondition, ...]:
     """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes
-    `groups`.
-
-    Empty where Hudi compares such a commit with nothing. `operation_start` is the timeline's state when the work
-    started.
+    `groups`. Empty where Hudi compares such a commit with nothing. `operation_start` is the timeline's state when the
+    work started.
     """
     strategy = CONFLICT_STRATEGY.read(context.options)
     compared = is_compared(action, operation_type, CONCURRENCY_MODE.read(context.options), strategy)

@@ -161,11 +161,9 @@ class RewriteService(InstantService, Generic[P]):
         return self.action
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans an instant and requests it.
-
-        The table is read without the lock, and read again under it where its timeline has changed. The instant is drawn
-        before the timeline is looked at for the last time: what completes meanwhile is after it.
-        Raises UnsupportedError as `check`, ConfigError for options, FormatError for a pending plan that is not safe.
+        """Plans an instant and requests it. The table is read without the lock, and again under it where its timeline
+        has changed. The instant is drawn before the last look at the timeline: what completes meanwhile is after it.
+        Raises UnsupportedError as `check`, ConfigError for options, FormatError for an unsafe pending plan.
         """
         timeline = context.active.load()
         self.check(context, timeline)

@@ -85,9 +85,8 @@ def prove_operations(
     with_statistics: bool,
 ) -> Rewritten:
     """The new files, base files or log files, once each is shown to be that of its operation and has passed `check`,
-    which gets the text by which errors name the result, and sees those without a file as well.
-
-    Raises ExecutionError where results and operations do not agree one by one, or where statistics are missing.
+    which gets the text by which errors name the result, and sees those without a file as well. Raises ExecutionError
+    where results and operations do not agree one by one, or where statistics are missing.
     """
     if len(results) != len(operations):
         raise unproved(f"the plan has {len(operations)} operations, the engine returned {len(results)} results")
@@ -168,10 +167,9 @@ def check_all_rows(
     ignored: Iterable[str] = (),
 ) -> None:
     """Raises ExecutionError unless the new files of `instant` hold, partition by partition, the rows of the slices that
-    were planned, in all columns but the file's name and `ignored`.
-
-    `timeline` is that by which the files were written. Errors as SliceReader.read. Memory of a task: that of a reader,
-    and some 20 bytes for each byte of a batch's rows as text.
+    were planned, in all columns but the file's name and `ignored`. `timeline` is that by which the files were written.
+    Errors as SliceReader.read. Memory of a task: that of a reader, and some 20 bytes for each byte of a batch's rows as
+    text.
     """
     schema = table_schema(context.storage, context.config, timeline)
     spec = to_text(reader_spec(context, schema, timeline, merge_logs=True))
