@@ -39,8 +39,8 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
     metadata = decode_commit(decision.content, path=path)
     metadata.check_paths(source=path)
     sizes = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
-    found = _sizes(context, metadata.partition_to_write_stats)
-    gone = next((file for file, size in sizes.items() if found.get(file) != size), None)
+    there = _sizes(context, metadata.partition_to_write_stats)
+    gone = next((file for file, size in sizes.items() if there.get(file) != size), None)
     if gone is not None:
         return f"{gone} was deleted or changed since, as by a rollback of another engine"
     if action == Action.REPLACE_COMMIT:
@@ -78,9 +78,9 @@ def _why_not_kept(
             taken = set(names).intersection(kept.get(partition, ()))
             if taken:
                 return f"clean {clean.requested_time} is going to delete {join(partition, min(taken))}"
-    found = _sizes(context, kept)
+    there = _sizes(context, kept)
     files = (join(partition, name) for partition, names in kept.items() for name in names)
-    gone = next((file for file in files if file not in found), None)
+    gone = next((file for file in files if file not in there), None)
     return None if gone is None else f"{gone}, which it keeps, was deleted since"
 
 
@@ -109,8 +109,8 @@ def _written_since(
             continue
         if any(map(is_touched, changed_groups(context.active.read_commit(item), item))):
             return item
-    found = pending_plan_on(context.active, timeline, is_touched) if is_overwrite else None
-    return None if found is None else found[0]
+    pending = pending_plan_on(context.active, timeline, is_touched) if is_overwrite else None
+    return None if pending is None else pending[0]
 
 
 def _schema_changed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> bool:
@@ -122,8 +122,8 @@ def _schema_changed(context: TableContext, instant: str, decision: Decision, tim
     if known.commits() == below.commits():
         return False
     was, now = (
-        arrow_schema(table_schema(context.storage, context.config, found), path=context.config.path)
-        for found in (known, below)
+        arrow_schema(table_schema(context.storage, context.config, seen), path=context.config.path)
+        for seen in (known, below)
     )
     return not was.equals(now)
 

@@ -189,11 +189,11 @@ def _clean_up_behind(job: Job[Plan, Done]) -> None:
     if not job.leftovers() and not job.storage.list_files(f"{CLAIMS}/{job.instant}"):
         return
     try:
-        held = job.context.claim(job.instant, job.owner)
+        claim = job.context.claim(job.instant, job.owner)
     except ConflictError as error:
         log.info("%s: its owner cleans up", error)
         return
-    with held, job.context.lock(job.owner):  # taking the lock also breaks the one that the dead run may have left
+    with claim, job.context.lock(job.owner):  # taking the lock also breaks the one that the dead run may have left
         log.info("%s was completed by a run that died right after", job.instant)
         job.clean_up_completed(decided=False)
     job.forget()

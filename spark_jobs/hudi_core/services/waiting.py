@@ -71,8 +71,8 @@ def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats)
         return False
     modified, claimed = context.active.modified(), current_claim(context.storage, item.requested_time)
     if claimed is not None:
-        left = wrote_until(context.storage, item.requested_time, claimed)
-        if modified.get(context.active.path_of(item), 0.0) <= left:
+        wrote_last = wrote_until(context.storage, item.requested_time, claimed)
+        if modified.get(context.active.path_of(item), 0.0) <= wrote_last:
             return False
     return may_be_alive(item, context.active, modified, heartbeats)
 

@@ -74,7 +74,7 @@ class Hold:
 
 def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> list[Hold]:
     """Every hold on commits of the timeline."""
-    found = (
+    holds = (
         _restoring(inputs.timeline),
         _rolling_back(inputs),
         _pending(inputs.timeline),
@@ -86,7 +86,7 @@ def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -
         _for_clean(inputs) if config.block_on_clean else None,
     )
     listed = (*_uncleaned(findings), *_orphaned(inputs.timeline, findings), *_hidden(findings))
-    return [*(hold for hold in found if hold is not None), *listed]
+    return [*(hold for hold in holds if hold is not None), *listed]
 
 
 def _restoring(timeline: Timeline) -> Hold | None:

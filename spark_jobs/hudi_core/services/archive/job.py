@@ -233,5 +233,5 @@ def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig
     if clean.policy == KEEP_LATEST_BY_HOURS and last is not None:
         now = parse_instant(last.requested_time, context.zone)
     writes = timeline.of_actions(*COMMIT_ACTIONS, Action.CLUSTERING)
-    found = earliest_to_retain(RetentionInputs(writes, now, context.zone), clean)
-    return None if found is None else found.requested_time
+    earliest = earliest_to_retain(RetentionInputs(writes, now, context.zone), clean)
+    return None if earliest is None else earliest.requested_time

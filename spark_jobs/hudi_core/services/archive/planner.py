@@ -112,13 +112,15 @@ def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold
     """
     others = inputs.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
     last = commits[-1].requested_time if commits else ""
-    held = min((hold.since for hold in holds), default=None)
-    left = frozenset(others.instants[: inputs.left_by_interruption(others)])
+    first_held = min((hold.since for hold in holds), default=None)
+    interrupted = frozenset(others.instants[: inputs.left_by_interruption(others)])
     going = frozenset(commits)
     stays = next((item.requested_time for item in inputs.timeline.commits() if item not in going), "")
 
     def goes(item: Instant) -> bool:
         behind = item.action in _NEVER_BY_HUDI and item.requested_time < stays
-        return item.requested_time < last or ((item in left or behind) and (held is None or item.requested_time < held))
+        return item.requested_time < last or (
+            (item in interrupted or behind) and (first_held is None or item.requested_time < first_held)
+        )
 
     return [item for item in others if goes(item)]

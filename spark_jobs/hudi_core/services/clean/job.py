@@ -64,10 +64,10 @@ class CleanJob(Job[CleanPlan | None, int]):
         only: an earlier run may have deleted everything and decided to complete it.
         """
         check_recordable(self.context)
-        found = read_clean_plan(self.active, self.instant)
-        if found is None:
+        stored = read_clean_plan(self.active, self.instant)
+        if stored is None:
             return None
-        plan, path = found
+        plan, path = stored
         self._is_checked = self.find(timeline).state is State.REQUESTED
         if self._is_checked:
             check_abandoned(self.context, timeline, plan, path=path)
@@ -250,9 +250,9 @@ def gone_files(context: TableContext, timeline: Timeline, instant: str) -> Clean
     """The plan of the inflight clean at `instant` with those of its files that are not there, in the storage's own
     listings. Raises TimelineError where a run would finish it.
     """
-    found = read_clean_plan(context.active, instant)
-    if found is not None:
-        plan, path = found
+    stored = read_clean_plan(context.active, instant)
+    if stored is not None:
+        plan, path = stored
         try:
             check_abandoned(context, timeline, plan, path=path)
         except ConflictError as error:

@@ -196,15 +196,15 @@ def latest_files(inputs: PartitionState) -> set[str]:
     """What a snapshot query reads: the files of the newest slice of each group that is not replaced, and while a
     compaction of it is pending or nothing was compacted yet, of the slices before it down to one with a base file.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for group in inputs.groups:
         if group.id in inputs.replaced:
             continue
         for item in group.slices:
-            found.update(file.name for file in item.data_files)
+            names.update(file.name for file in item.data_files)
             if item.base_file is not None or not (item.is_empty or group.id in inputs.compacting):
                 break
-    return found
+    return names
 
 
 _AGAIN = "give this clean up with `hudictl unschedule` and plan a new one"

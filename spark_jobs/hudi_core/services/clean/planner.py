@@ -100,12 +100,12 @@ def plan_clean(
     looked_at = 0
     for partition in partitions:
         looked_at += 1
-        found = deletes(partition, config, before)
-        if found.files:
-            files[found.partition] = tuple(file.name for file in found.files)
-            sizes[found.partition] = sum(file.size for file in found.files)
-        if found.drop and partitioned:
-            dropped.append(found.partition)
+        deleted = deletes(partition, config, before)
+        if deleted.files:
+            files[deleted.partition] = tuple(file.name for file in deleted.files)
+            sizes[deleted.partition] = sum(file.size for file in deleted.files)
+        if deleted.drop and partitioned:
+            dropped.append(deleted.partition)
     if not files:
         return Nothing(_nothing_to_delete(config, scope, looked_at))
     last = inputs.timeline.commits().last()

@@ -81,15 +81,15 @@ def commits_since(inputs: RetentionInputs) -> int:
 def earliest_to_retain(inputs: RetentionInputs, config: CleanConfig) -> Instant | None:
     """The earliest commit whose files are kept (CleanerUtils.getEarliestCommitToRetain); None when all of them are."""
     commits = inputs.timeline.commits()
-    found = _by_commits(inputs.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
+    earliest = _by_commits(inputs.timeline, config.commits_retained) if config.policy == KEEP_LATEST_COMMITS else None
     if config.policy == KEEP_LATEST_BY_HOURS:
         since = format_instant((inputs.now - timedelta(hours=config.hours_retained)).astimezone(zone_of(inputs.zone)))
-        found = next((instant for instant in commits if instant.requested_time >= since), None)
+        earliest = next((instant for instant in commits if instant.requested_time >= since), None)
     previous = "" if inputs.last_clean is None else inputs.last_clean.earliest
-    if found is None or config.max_commits is None or not previous:
-        return found
-    passed = [instant for instant in commits.before(found.requested_time) if instant.requested_time >= previous]
-    return passed[config.max_commits] if len(passed) > config.max_commits else found
+    if earliest is None or config.max_commits is None or not previous:
+        return earliest
+    passed = [instant for instant in commits.before(earliest.requested_time) if instant.requested_time >= previous]
+    return passed[config.max_commits] if len(passed) > config.max_commits else earliest
 
 
 def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
@@ -138,10 +138,10 @@ def _all_retained(inputs: RetentionInputs, config: CleanConfig) -> str:
     if commits <= config.commits_retained:
         return f"the timeline has {commits} commits and {config.retention.name} keeps {config.commits_retained}"
     pending = inputs.timeline.pending().of_actions(*_RETAINING).first()
-    held = ""
+    cause = ""
     if pending is not None:
-        held = f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
-    return f"{held}; complete it or roll it back ({config.retention.name} is {config.commits_retained})"
+        cause = f"{pending.action} {pending.requested_time} is pending, and a clean deletes nothing that is newer"
+    return f"{cause}; complete it or roll it back ({config.retention.name} is {config.commits_retained})"
 
 
 @dataclass(frozen=True, slots=True)

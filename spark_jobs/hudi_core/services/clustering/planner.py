@@ -121,18 +121,18 @@ def make_plan(
     view = context.view(timeline)
     everywhere = view.partitions()
     chosen = chosen_partitions(config, everywhere, rules, hour=now.hour)
-    found = _find_groups(context, view, chosen, instant, config)
-    if not found.groups:
-        return Nothing(found.reason(config, len(everywhere), len(chosen)))
+    candidates = _find_groups(context, view, chosen, instant, config)
+    if not candidates.groups:
+        return Nothing(candidates.reason(config, len(everywhere), len(chosen)))
     # The schema is asked for last: a table whose first write failed has none, and nothing to cluster.
     schema = table_schema(context.storage, context.config, timeline)
     order_of(config.strategy_params(), context.options, schema, context.config.dropped_columns)
-    due = [(group, _group(group, config)) for group in found.groups]
+    due = [(group, _group(group, config)) for group in candidates.groups]
     sizes = [sum(item.size for item in group) for group, _ in due]
     gains = [float(sum(len(item.files) for item in group) - planned.outputs) for group, planned in due]
     taken = within_budget(context.options, sizes, gains)
-    left = [group for at, group in enumerate(found.groups) if at not in {*taken}]
-    missing = (set(everywhere) - set(chosen)) | found.missing | {group[0].file_group.partition for group in left}
+    passed = [group for at, group in enumerate(candidates.groups) if at not in {*taken}]
+    missing = (set(everywhere) - set(chosen)) | candidates.missing | {group[0].file_group.partition for group in passed}
     plan = ClusteringPlan(
         tuple(due[at][1] for at in taken),
         config.execution_class,
@@ -140,7 +140,7 @@ def make_plan(
         missing_partitions=tuple(sorted(missing)),
     )
     merge_policy(context, plan)
-    return _planned(plan, [sizes[at] for at in taken], sum(map(len, left)))
+    return _planned(plan, [sizes[at] for at in taken], sum(map(len, passed)))
 
 
 def _planned(plan: ClusteringPlan, sizes: Sequence[int], left: int) -> Planned[ClusteringPlan]:
@@ -294,12 +294,12 @@ class ClusteringService(RewriteService[ClusteringPlan]):
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
         """The clusterings that are requested or inflight, oldest first. Raises FormatError for a damaged plan."""
-        found = timeline.pending().of_actions(*REPLACING_ACTIONS)
-        return [item.requested_time for item in found if is_clustering(context.active, item)]
+        replacing = timeline.pending().of_actions(*REPLACING_ACTIONS)
+        return [item.requested_time for item in replacing if is_clustering(context.active, item)]
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        found = context.active.load().find(instant, Action.CLUSTERING)
-        plan = None if found is None else read_clustering_plan(context.active, found)
+        pending = context.active.load().find(instant, Action.CLUSTERING)
+        plan = None if pending is None else read_clustering_plan(context.active, pending)
         if plan is None:
             return Extent()
         return extent_of(context.storage, [group.slices for group in plan.groups], config)

@@ -196,16 +196,16 @@ def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tupl
 
 
 def write_sorted(
-    given: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt, first_row: int = 0
+    shards: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt, first_row: int = 0
 ) -> Clustered:
-    """The file of a shard; of the last one the numbers of rows. With `given`, engine.protocol.Consume. `first_row` is
+    """The file of a shard; of the last one the numbers of rows. With `shards`, engine.protocol.Consume. `first_row` is
     FileGroupWriter's. Memory: WriteConfig.merged_bytes and the pieces that overlap, one (WriteConfig.piece_bytes) for
     each sorted part of each slice, three times; a row group of output. Raises ExecutionError where writing fails.
     """
-    if shard == len(given.outputs):
+    if shard == len(shards.outputs):
         values = (value for batch in batches for value in batch.column(1).to_pylist())
         return Clustered(counts=tuple(from_text(SliceCount, value) for value in values))
-    target, output = given.target, given.outputs[shard]
+    target, output = shards.target, shards.outputs[shard]
     partition = output.slices[0].partition
     storage = open_data_storage(target.uri, target.storage_options)
     schema = rows_schema(target.files.schema, path=partition)
@@ -248,7 +248,7 @@ def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
     # The same in every attempt, so that the files of all are of the same file groups.
     prefixes = [str(uuid5(UUID(unit.name), str(number))) for number in range(len(cuts) + 1)]
     outputs = tuple(SortedOutput(prefix, unit.slices) for prefix in prefixes)
-    given = SortedOutputs(unit.target, outputs)
+    shards = SortedOutputs(unit.target, outputs)
     sort = SortUnit(unit.target, unit.slices, order, cuts, 0, len(outputs))
     files: list[NewFile] = []
     with _temporary_folder() as folder:
@@ -258,8 +258,8 @@ def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
         runs = fewer_runs(folder, buffer.finish())
         for shard in range(len(outputs)):
             written = sum(file.stat.num_writes for file in files)
-            files += write_sorted(given, shard, merged_rows(runs, shard), attempt, written).files
-        counts = write_sorted(given, len(outputs), merged_rows(runs, len(outputs)), attempt).counts
+            files += write_sorted(shards, shard, merged_rows(runs, shard), attempt, written).files
+        counts = write_sorted(shards, len(outputs), merged_rows(runs, len(outputs)), attempt).counts
     return Clustered(tuple(files), counts)
 
 

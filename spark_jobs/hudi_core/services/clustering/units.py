@@ -140,13 +140,13 @@ class Work:
         self, groups: Sequence[ClusteringGroup], order: SortOrder
     ) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
         sampled = [[self._sample(group, order, slices) for slices in self._packed(group)] for group in groups]
-        units = [unit for found in sampled for unit in found if unit is not None]
+        units = [unit for units_of_group in sampled for unit in units_of_group if unit is not None]
         done = iter(self.engine.run(sample_slices, units, run_epoch=self.epoch) if units else ())
         return [
-            order_and_cuts([one for _ in found for one in next(done).samples], order, group.outputs)
-            if found[0] is not None
+            order_and_cuts([one for _ in units_of_group for one in next(done).samples], order, group.outputs)
+            if units_of_group[0] is not None
             else (order, ())
-            for group, found in zip(groups, sampled, strict=True)
+            for group, units_of_group in zip(groups, sampled, strict=True)
         ]
 
     def _sample(

@@ -71,17 +71,17 @@ class Strategies:
 
     def partitions(self, paths: Sequence[str]) -> list[str]:
         """The partitions that are listed. Raises ConfigError for one that is no day, where the strategy goes by day."""
-        left = list(paths)
+        taken = list(paths)
         for strategy in self.config.strategies:
-            left = self._partitions(strategy, left)
-        return left
+            taken = self._partitions(strategy, taken)
+        return taken
 
     def operations(self, candidates: Operations) -> list[CompactionOperation]:
         """The operations of the plan, in its order. Raises ConfigError as `partitions` does."""
-        left = list(candidates)
+        taken = list(candidates)
         for strategy in self.config.strategies:
-            left = self._operations(strategy, left)
-        return left
+            taken = self._operations(strategy, taken)
+        return taken
 
     def _partitions(self, strategy: Strategy, paths: list[str]) -> list[str]:
         match strategy:
@@ -96,48 +96,48 @@ class Strategies:
                 return [path for path in sorted(paths, key=_ordinal, reverse=True) if not self._is_recent(path)]
         return paths
 
-    def _operations(self, strategy: Strategy, found: list[CompactionOperation]) -> list[CompactionOperation]:
+    def _operations(self, strategy: Strategy, operations: list[CompactionOperation]) -> list[CompactionOperation]:
         config = self.config
         match strategy:
             case Strategy.LOG_FILE_SIZE:
-                taken = [item for item in found if item.metrics[LOG_BYTES] >= config.log_size_threshold]
+                taken = [item for item in operations if item.metrics[LOG_BYTES] >= config.log_size_threshold]
                 return self._within_io(sorted(taken, key=lambda item: item.metrics[LOG_BYTES], reverse=True))
             case Strategy.LOG_FILE_NUM:
-                taken = [item for item in found if _log_count(item) >= config.log_num_threshold]
+                taken = [item for item in operations if _log_count(item) >= config.log_num_threshold]
                 return self._within_io(sorted(taken, key=_log_count, reverse=True))
             case Strategy.BOUNDED_IO:
-                return self._within_io(found)
+                return self._within_io(operations)
             case Strategy.DAY_BASED:
-                return self._within_io(found) if self.bounds_days else self._latest_days(found)
+                return self._within_io(operations) if self.bounds_days else self._latest_days(operations)
             case Strategy.BOUNDED_PARTITION_AWARE:
-                taken = [item for item in found if self._is_recent(item.partition)]
+                taken = [item for item in operations if self._is_recent(item.partition)]
                 return sorted(taken, key=lambda item: _ordinal(item.partition), reverse=True)
             case Strategy.UNBOUNDED_PARTITION_AWARE:
-                return [item for item in found if not self._is_recent(item.partition)]
-        return found
+                return [item for item in operations if not self._is_recent(item.partition)]
+        return operations
 
     def _is_recent(self, partition: str) -> bool:
         """Whether the day is at most `target_partitions` before today, or later."""
         return _ordinal(partition) >= self.today.toordinal() - self.config.target_partitions
 
-    def _latest_days(self, found: list[CompactionOperation]) -> list[CompactionOperation]:
+    def _latest_days(self, operations: list[CompactionOperation]) -> list[CompactionOperation]:
         def partition(item: CompactionOperation) -> str:
             return item.partition
 
         def days(item: CompactionOperation) -> tuple[int, str]:
             return -_ordinal(item.partition), item.partition
 
-        latest = islice(groupby(sorted(found, key=days), partition), self.config.target_partitions)
+        latest = islice(groupby(sorted(operations, key=days), partition), self.config.target_partitions)
         return [item for _, group in latest for item in group]
 
-    def _within_io(self, found: list[CompactionOperation]) -> list[CompactionOperation]:
+    def _within_io(self, operations: list[CompactionOperation]) -> list[CompactionOperation]:
         """Up to and with the operation that spends the budget."""
-        left = self.config.target_io_mb
-        for number, item in enumerate(found):
-            left -= int(item.metrics[IO_MB])
-            if left <= 0:
-                return found[: number + 1]
-        return found
+        budget = self.config.target_io_mb
+        for number, item in enumerate(operations):
+            budget -= int(item.metrics[IO_MB])
+            if budget <= 0:
+                return operations[: number + 1]
+        return operations
 
 
 def _log_count(item: CompactionOperation) -> int:
@@ -147,9 +147,9 @@ def _log_count(item: CompactionOperation) -> int:
 
 def _ordinal(partition: str) -> int:
     """The day of a partition, as SimpleDateFormat reads it: a month or day may be too large; the rest is ignored."""
-    found = _DAY.match(_NAMES.sub("/", _FIRST_NAME.sub("", partition)))
-    if found is not None:
-        year, month, day = map(int, found.groups())
+    matched = _DAY.match(_NAMES.sub("/", _FIRST_NAME.sub("", partition)))
+    if matched is not None:
+        year, month, day = map(int, matched.groups())
         years, months = divmod(month - 1, _MONTHS)
         if 1 <= year + years <= date.max.year:
             return date(year + years, months + 1, 1).toordinal() + day - 1

@@ -225,11 +225,11 @@ class _Merge:
         self, records: LogRecords, places: NDArray[np.int64], natural: NDArray[np.bool_], values: pa.Array
     ) -> NDArray[np.bool_]:
         """Whether delete entries are what the fold has left of the keys at `places`."""
-        held = records.ordering.take(pa.array(places))
-        same = ~greater(held, values) & ~greater(values, held) & (nulls(held) == nulls(values))
+        kept = records.ordering.take(pa.array(places))
+        same = ~greater(kept, values) & ~greater(values, kept) & (nulls(kept) == nulls(values))
         is_natural = records.kinds[places] == Kind.NATURAL_DELETE
-        found: NDArray[np.bool_] = (natural == is_natural) & (natural | same)
-        return found
+        matches: NDArray[np.bool_] = (natural == is_natural) & (natural | same)
+        return matches
 
     def _stat(
         self,

@@ -55,9 +55,9 @@ class LogCompactionService(CompactionService):
             return Nothing(
                 f"log compactions are planned with {LOG_COMPACTION.name}=true only, since readers must know them"
             )
-        found = undoing(context.active, timeline)
-        if found is not None:
-            undo, way_out = found
+        undone = undoing(context.active, timeline)
+        if undone is not None:
+            undo, way_out = undone
             return Nothing(f"{undo.action} {undo.requested_time} is pending: {way_out}")
         writer = writer_beside(context, timeline, instant)
         if writer is not None:
@@ -70,25 +70,25 @@ class LogCompactionService(CompactionService):
 def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned[CompactionPlan] | Nothing:
     view, slices = context.view(timeline), _Slices(context, timeline)
     everywhere = view.partitions()
-    found = candidates(context, view, everywhere, instant, CompactionConfig.of(context.options), slices.takes)
-    if not found.operations:
-        held = f", beside {found.held} that pending plans hold ({FREED_BY})" if found.held else ""
-        if not found.passed:
-            return Nothing(f"no file slice has log files{held}{NO_OPTION}")
+    due = candidates(context, view, everywhere, instant, CompactionConfig.of(context.options), slices.takes)
+    if not due.operations:
+        beside = f", beside {due.held} that pending plans hold ({FREED_BY})" if due.held else ""
+        if not due.passed:
+            return Nothing(f"no file slice has log files{beside}{NO_OPTION}")
         refused = f"; {slices.refused}" if slices.refused else ""
         return Nothing(
-            f"of {found.passed} file slices with log files none has {slices.least} log blocks to merge "
-            f"({LOG_COMPACTION_BLOCKS.name}){held}{refused}"
+            f"of {due.passed} file slices with log files none has {slices.least} log blocks to merge "
+            f"({LOG_COMPACTION_BLOCKS.name}){beside}{refused}"
         )
-    taken = affordable(context, found.operations, found.sizes)
+    taken = affordable(context, due.operations, due.sizes)
     plan = CompactionPlan(
         tuple(taken),
         strategy=_STRATEGY,
         preserve_hoodie_metadata=True,
         missing_partitions=() if context.config.features.layout == 2 else None,
     )
-    left = len(found.operations) - len(taken)
-    return planned(plan, found.sizes, left)
+    left = len(due.operations) - len(taken)
+    return planned(plan, due.sizes, left)
 
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:

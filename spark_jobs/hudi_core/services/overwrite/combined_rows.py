@@ -83,15 +83,15 @@ def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: s
     """
     values = {PARTITION_PATH: batch.column(PARTITION_PATH), RECORD_KEY: batch.column(RECORD_KEY)}
     for number, column in enumerate(ordering.columns):
-        found = column.from_rows(batch)
-        if found.null_count and not ordering.hudi_1:
+        column_values = column.from_rows(batch)
+        if column_values.null_count and not ordering.hudi_1:
             raise FormatError(
-                f"{found.null_count} rows have no value in {column.name!r}, by which they are combined",
+                f"{column_values.null_count} rows have no value in {column.name!r}, by which they are combined",
                 path=path,
                 remedy="give each row one",
             )
-        is_number = pa.types.is_integer(found.type) or pa.types.is_floating(found.type)
-        values[f"order{number}"] = found.fill_null(0) if is_number else found
+        is_number = pa.types.is_integer(column_values.type) or pa.types.is_floating(column_values.type)
+        values[f"order{number}"] = column_values.fill_null(0) if is_number else column_values
     values[_POSITION] = pa.array(np.arange(first, first + batch.num_rows))
     return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
 
@@ -105,8 +105,8 @@ def _pieces(batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int) -> 
     shards, keys = (rows.column(name).combine_chunks() for name in (_SHARD, SORT_KEY))
     rows = rows.drop_columns([_SHARD])
     step = rows_per_piece(rows, piece_bytes)
-    found, starts = np.unique(shards.to_numpy(), return_index=True)
-    for shard, start, end in zip(found.tolist(), starts.tolist(), [*starts.tolist()[1:], len(shards)], strict=True):
+    numbers, starts = np.unique(shards.to_numpy(), return_index=True)
+    for shard, start, end in zip(numbers.tolist(), starts.tolist(), [*starts.tolist()[1:], len(shards)], strict=True):
         for at in range(start, end, step):
             yield shard, keys[at].as_py(), rows.slice(at, min(step, end - at))
 
@@ -116,14 +116,14 @@ def shards_of(rows: pa.Table, spread: Spread) -> NDArray[np.int64]:
     paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
     of_path = paths.indices.to_numpy()
     shared = group_indexes(paths.dictionary, spread.shared) if spread.shared else np.zeros(len(paths.dictionary))
-    found: NDArray[np.int64] = shared.astype(np.int64)[of_path]
+    shards: NDArray[np.int64] = shared.astype(np.int64)[of_path]
     for number, path in enumerate(paths.dictionary.to_pylist()):
         if path in spread.large:
             first, count = spread.large[path]
             places = np.flatnonzero(of_path == number)
             keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(places))
-            found[places] = first + group_indexes(keys, count)
-    return found
+            shards[places] = first + group_indexes(keys, count)
+    return shards
 
 
 def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
@@ -144,9 +144,9 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
 
 def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iterator[pa.Table]:
     """The last row of each key, in the order of partitions and keys; `drop` gets how many of a partition are not."""
-    held: pa.Table | None = None
+    last: pa.Table | None = None
     for table in tables:
-        rows = (table if held is None else pa.concat_tables([held, table])).combine_chunks()
+        rows = (table if last is None else pa.concat_tables([last, table])).combine_chunks()
         if not rows.num_rows:
             continue
         paths, keys = (rows.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
@@ -156,9 +156,9 @@ def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iter
             drop(entry["values"], entry["counts"])
         if len(places):
             yield rows.take(pa.array(places))
-        held = rows.slice(rows.num_rows - 1)
-    if held is not None:
-        yield held
+        last = rows.slice(rows.num_rows - 1)
+    if last is not None:
+        yield last
 
 
 def _differs(values: pa.Array) -> pa.Array:

@@ -154,8 +154,8 @@ def _samples(
     first = (view.latest_merged_slices(name) for name in known if name in replaced)
     others = (view.latest_merged_slices(name) for name in known if name not in replaced)
     in_turn = (item for slices in zip_longest(*first) for item in slices if item is not None)
-    found = (_sample(context, view, item, columns) for item in chain(in_turn, chain.from_iterable(others)))
-    return islice((sample for sample in found if sample is not None), _SAMPLED_FILES)
+    samples = (_sample(context, view, item, columns) for item in chain(in_turn, chain.from_iterable(others)))
+    return islice((sample for sample in samples if sample is not None), _SAMPLED_FILES)
 
 
 def _sample(context: TableContext, view: FileSystemView, item: FileSlice, columns: Collection[str]) -> _Sample | None:
@@ -212,22 +212,22 @@ def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
     Raises UnsupportedError where keys are of both forms, or of neither.
     """
     (field,) = context.config.record_key_fields
-    found: set[bool] = set()
+    labelled: set[bool] = set()
     for sample in _samples(context, view, [field]):
         if field not in sample.rows.schema.names:
             continue
         values = field_texts(sample.rows.column(field), field, path=sample.path)
         named = pc.binary_join_element_wise(f"{field}:", values, "")
         forms = [pc.all(pc.equal(sample.keys, texts), skip_nulls=False).as_py() for texts in (values, named)]
-        found.add(forms[1] is True)
-        if True not in forms or len(found) > 1:
+        labelled.add(forms[1] is True)
+        if True not in forms or len(labelled) > 1:
             raise UnsupportedError(
                 f"the record keys of the table are not all its values of {field!r}, nor all values with that name "
                 "before them",
                 path=sample.path,
                 remedy="overwrite the table with Hudi",
             )
-    return next(iter(found), None)
+    return next(iter(labelled), None)
 
 
 def _placed(context: TableContext, view: FileSystemView, keys: KeyGenerator) -> Iterator[_Sample]:

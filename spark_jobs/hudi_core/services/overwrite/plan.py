@@ -108,10 +108,10 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     slices: list[FileSlice] = []
     reads_rows = any(map(is_row_level, context.config.metadata_partitions))
     for name in sorted(partitions):
-        found = view.latest_merged_slices(name) if name in known else []
-        replaced[name] = tuple(item.file_group.file_id for item in found)
-        slices += found if with_slices else []
-        if reads_rows and any(item.log_files for item in found):
+        latest = view.latest_merged_slices(name) if name in known else []
+        replaced[name] = tuple(item.file_group.file_id for item in latest)
+        slices += latest if with_slices else []
+        if reads_rows and any(item.log_files for item in latest):
             MergePolicy.for_table(context.config, context.options)
     if work.rows is not None:
         buckets = work.rows.rows.buckets
@@ -203,17 +203,17 @@ def check_same_schema(context: TableContext, now: Timeline, instant: str, schema
     undo the change of another. The names of Avro records do not count, as Spark and Flink give each their own.
     """
     path = context.config.path
-    found = table_schema(context.storage, context.config, now)
-    if arrow_schema(found, path=path) != arrow_schema(schema, path=path):
+    current = table_schema(context.storage, context.config, now)
+    if arrow_schema(current, path=path) != arrow_schema(schema, path=path):
         raise ConflictError(
             f"the table's schema was changed since the work of {instant} began", path=context.uri, remedy="run it again"
         )
 
 
-def _first_ids(found: Iterator[Collection[str]], enough: int) -> frozenset[str]:
+def _first_ids(more_ids: Iterator[Collection[str]], enough: int) -> frozenset[str]:
     """Ids until one of them is no bucket's, or there are `enough`: a few may begin like buckets by chance."""
     ids: set[str] = set()
-    while (not ids or (len(ids) < enough and are_buckets(ids))) and (more := next(found, None)) is not None:
+    while (not ids or (len(ids) < enough and are_buckets(ids))) and (more := next(more_ids, None)) is not None:
         ids.update(more)
     return frozenset(ids)
 
@@ -222,7 +222,7 @@ def _file_ids(
     context: TableContext, timeline: Timeline, view: FileSystemView, replaced: Mapping[str, Collection[str]]
 ) -> Iterator[list[str]]:
     """Of what is replaced, of each partition, of what each commit wrote or replaced, the newest first."""
-    yield [file_id for found in replaced.values() for file_id in found]
+    yield [file_id for ids in replaced.values() for file_id in ids]
     for name in view.partitions():
         yield [item.file_group.file_id for item in view.latest_merged_slices(name)]
     for item in reversed(timeline.commits().instants):

@@ -125,8 +125,8 @@ class ShardFiles:
             made[PARTITION_PATH] = pa.repeat(pa.scalar(partition), rows.num_rows)
         else:
             made |= {RECORD_KEY: unset, PARTITION_PATH: unset}
-        given = {**dict(zip(rows.schema.names, rows.columns, strict=True)), **made}
-        return pa.RecordBatch.from_arrays([given[name] for name in self._schema.names], schema=self._schema)
+        columns = {**dict(zip(rows.schema.names, rows.columns, strict=True)), **made}
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
     def _end(self) -> None:
         if self._writer is not None:

@@ -196,11 +196,11 @@ def find_source(
 def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRows:
     """With the schema that the table has behind them, by the first file. Raises as evolve, check_names."""
     with _opened(rows, first) as file:
-        found = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped}, version)
-    if not found:
+        evolution = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped}, version)
+    if not evolution:
         return rows
-    log.info("columns that the rows add: %s; that they widen: %s", list(found.added), list(found.widened))
-    return replace(rows, schema=found.schema, evolved_from=rows.schema)
+    log.info("columns that the rows add: %s; that they widen: %s", list(evolution.added), list(evolution.widened))
+    return replace(rows, schema=evolution.schema, evolved_from=rows.schema)
 
 
 def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) -> CountedRows:
@@ -228,8 +228,8 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
                 unit.rows.buckets.numbers(keys, path=path)
-            for found in pc.value_counts(unit.rows.keys.partitions(batch, path=path)).to_pylist():
-                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+            for counted in pc.value_counts(unit.rows.keys.partitions(batch, path=path)).to_pylist():
+                counts[counted["values"]] = counts.get(counted["values"], 0) + counted["counts"]
         try:
             check_partitions(counts, source=file.path)
         except FormatError as error:

@@ -223,8 +223,8 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
             _check_type(field.type, field.name, version, path)
             added.append(spark_field(field).with_nullable(True))
             continue
-        held = known[field.name]
-        name = None if fits(field.type, held) else _WIDER.get(held, {}).get(field.type)
+        known_type = known[field.name]
+        name = None if fits(field.type, known_type) else _WIDER.get(known_type, {}).get(field.type)
         if name is not None:
             widened.append(field.name)
             wider[field.name] = name

@@ -54,10 +54,10 @@ def what_comes_first(context: TableContext, token: str | None) -> str:
     """For the reason of a dry run: what a run would do before its own work, else empty. Only reads: the age of a
     heartbeat is by this machine's clock. Raises ConflictError while an owner is at work on the token's instant.
     """
-    found = find_token(context, context.active.load(), token, archived=False)
-    if found is None or found.metadata is not None:
+    earlier = find_token(context, context.active.load(), token, archived=False)
+    if earlier is None or earlier.metadata is not None:
         return ""
-    instant = found.instant.requested_time
+    instant = earlier.instant.requested_time
     claim = current_claim(context.storage, instant)
     if claim is not None and is_live(context.storage, instant, claim.epoch, now=time.time):
         raise ConflictError(
@@ -65,7 +65,7 @@ def what_comes_first(context: TableContext, token: str | None) -> str:
             path=claim.path,
             remedy="wait for it",
         )
-    attempt = f"{found.instant.action} {instant}, an attempt with the token that died"
+    attempt = f"{earlier.instant.action} {instant}, an attempt with the token that died"
     if is_decided(context.storage, instant):
         return f"; {attempt} once it had decided to complete, would be completed instead"
     return f"; {attempt}, would be rolled back first"

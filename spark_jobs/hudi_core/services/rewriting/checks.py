@@ -149,9 +149,9 @@ def check_no_plans_on(
     actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> None:
     """Raises ConflictError where a plan of these pending actions is on a file group of ours: both would replace it."""
-    found = pending_plan_on(context.active, timeline, is_ours, actions)
-    if found is not None:
-        item, shared = found
+    pending = pending_plan_on(context.active, timeline, is_ours, actions)
+    if pending is not None:
+        item, shared = pending
         action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
         raise ConflictError(
             f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "

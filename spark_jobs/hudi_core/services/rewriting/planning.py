@@ -110,8 +110,8 @@ def cut_to(
     limits = [limit for limit in (in_time, most) if limit is not None]
     if not limits:
         return context
-    given = PLAN_MAX_BYTES.read(context.options) or _MOST_BYTES
-    budget = max(1, min(given, *limits))
+    set_bytes = PLAN_MAX_BYTES.read(context.options) or _MOST_BYTES
+    budget = max(1, min(set_bytes, *limits))
     return replace(context, options={**context.options, PLAN_MAX_BYTES.name: str(budget)})
 
 
@@ -189,9 +189,9 @@ class RewriteService(InstantService, Generic[P]):
 
     def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[P] | Nothing:
         """What `schedule` requests at `instant`, or why nothing."""
-        found = undoing(context.active, timeline)
-        if found is not None:
-            undo, way_out = found
+        undone = undoing(context.active, timeline)
+        if undone is not None:
+            undo, way_out = undone
             return Nothing(
                 f"{undo.action} {undo.requested_time} is pending, and may take back what would be {self.rewritten}: "
                 f"{way_out}"

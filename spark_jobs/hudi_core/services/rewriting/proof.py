@@ -180,10 +180,10 @@ def check_all_rows(
     before = _by_partition(zip(places, sums, strict=False))
     after = _by_partition(zip((file.partition for file in written), sums[len(places) :], strict=True))
     for partition in sorted({*before, *after}):
-        left, right = before.get(partition, RowSum(0, 0)), after.get(partition, RowSum(0, 0))
-        if left != right:
+        old, new = before.get(partition, RowSum(0, 0)), after.get(partition, RowSum(0, 0))
+        if old != new:
             raise unproved(
-                f"the {left.rows} rows of {partition!r} before and the {right.rows} rows after it are not the same",
+                f"the {old.rows} rows of {partition!r} before and the {new.rows} rows after it are not the same",
                 partition,
             )
 
@@ -194,10 +194,10 @@ def unproved(what: str, source: str | None = None) -> ExecutionError:
 
 
 def _by_partition(sums: Iterable[tuple[str, RowSum]]) -> dict[str, RowSum]:
-    found: dict[str, RowSum] = {}
+    by_partition: dict[str, RowSum] = {}
     for partition, item in sums:
-        found[partition] = found.get(partition, RowSum(0, 0)).plus(item)
-    return found
+        by_partition[partition] = by_partition.get(partition, RowSum(0, 0)).plus(item)
+    return by_partition
 
 
 def sum_rows(unit: SumUnit, attempt: TaskAttempt) -> RowSum:

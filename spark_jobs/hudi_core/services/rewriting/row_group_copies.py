@@ -122,21 +122,21 @@ class RowGroupPlan:
         """The keys of a row group of which the logs hold none, where they were requested; None for another one. Raises
         CorruptFileError for a row without a key, which is not copied either.
         """
-        found: list[pa.Array] = []
+        group_keys: list[pa.Array] = []
         if self._keys is None:
-            return found
+            return group_keys
         if self._positions is not None and self._is_named(number, self._positions):
             return None
         candidates = self._candidates(number, self._keys if self._positions is None else self._keys[:0])
         if not (len(candidates) or self._with_keys) and self._has_all_keys(number):
-            return found
+            return group_keys
         for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
             keys = key_texts(batch.column(0), path=self._base.path)
             if len(candidates) and pc.any(pc.is_in(candidates, value_set=keys.cast(candidates.type))).as_py():
                 return None
             if self._with_keys:
-                found.append(keys)
-        return found
+                group_keys.append(keys)
+        return group_keys
 
     def _is_named(self, number: int, positions: NDArray[np.int64]) -> bool:
         metadata = self._base.metadata

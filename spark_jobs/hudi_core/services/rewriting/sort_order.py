@@ -73,10 +73,10 @@ class SortOrder:
 
     def sampled(self, batch: pa.RecordBatch, weights: NDArray[np.float64]) -> SortOrder:
         """This order with bounds that divide the rows of a sample, each with its weight, into equal parts."""
-        found = [_quantiles(_column(batch, name), weights, 2**self.bits - 1) for name in self.columns]
+        bounds = [_quantiles(_column(batch, name), weights, 2**self.bits - 1) for name in self.columns]
         row = pa.RecordBatch.from_arrays(
-            [pa.ListArray.from_arrays([0, len(values)], values) for values in found],
-            names=[str(at) for at in range(len(found))],
+            [pa.ListArray.from_arrays([0, len(values)], values) for values in bounds],
+            names=[str(at) for at in range(len(bounds))],
         )
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, row.schema) as writer:
@@ -158,8 +158,8 @@ def _fixed(column: pa.Array, name: str) -> NDArray[np.uint8]:
     if pa.types.is_fixed_size_binary(kind):
         width = kind.byte_width
         filled = column.fill_null(pa.scalar(bytes(width), kind))
-        found: NDArray[np.uint8] = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * width :]
-        return found[: count * width].reshape(count, width)
+        turned_bytes: NDArray[np.uint8] = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * width :]
+        return turned_bytes[: count * width].reshape(count, width)
     if pa.types.is_temporal(kind):
         column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
         kind = column.type
@@ -217,21 +217,21 @@ def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: in
     keys, so what is below the next piece's first key is final. `hold` bytes are taken together at least.
     """
     keyed = schema.append(pa.field(SORT_KEY, pa.binary()))
-    held: list[pa.Table] = []
+    waiting: list[pa.Table] = []
     size, limit = 0, hold
     for batch in batches:
         for first, value in zip(batch.column(0), batch.column(1), strict=True):
             if size >= limit:
-                rows = by_key(pa.concat_tables(held))
+                rows = by_key(pa.concat_tables(waiting))
                 final = place(rows.column(SORT_KEY).combine_chunks(), first.as_py())
                 yield rows.slice(0, final).select(schema.names)
-                held = [rows.slice(final).combine_chunks()]
-                size = held[0].nbytes
+                waiting = [rows.slice(final).combine_chunks()]
+                size = waiting[0].nbytes
                 limit = size + hold
-            held.append(pa.Table.from_batches([pa.ipc.read_record_batch(value.as_buffer(), keyed)]))
-            size += held[-1].nbytes
-    if held:
-        yield by_key(pa.concat_tables(held)).select(schema.names)
+            waiting.append(pa.Table.from_batches([pa.ipc.read_record_batch(value.as_buffer(), keyed)]))
+            size += waiting[-1].nbytes
+    if waiting:
+        yield by_key(pa.concat_tables(waiting)).select(schema.names)
 
 
 def by_key(rows: pa.Table) -> pa.Table:
