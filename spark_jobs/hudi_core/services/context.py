@@ -47,9 +47,7 @@ class TableContext(ReadContext):
         return replace(self, config=TableConfig.load(self.storage))
 
     def undone_among(self, commits: Set[str], now: Timeline) -> str | None:
-        """The latest of `commits`, by requested time, that is neither on the timeline `now` nor archived, or that a
-        pending rollback or restore is going to undo; None where all of them count.
-        """
+        """The latest of `commits` that is gone from `now` and the archive, or is being undone; None where all count."""
         there, archived = now.commits().requested_times, self.history()
         gone = commits - without_undone(self.active, now).commits().requested_times
         undone = (time for time in sorted(gone, reverse=True) if time in there or archived.commit(time) is None)

@@ -136,9 +136,7 @@ def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:
 
 
 def _indexes_since(context: TableContext, decided: Instant) -> frozenset[str]:
-    """The partitions of the metadata table that were initialized after the decision: they lack its files, as these were
-    not committed then. In layout 1 none is while an instant is pending.
-    """
+    """The metadata partitions that were initialized after the decision, without its files; in layout 1 none is."""
     current = context.reloaded()
     names = current.config.metadata_partitions | current.config.metadata_partitions_inflight
     if decided.completion_time is None or not names:

@@ -69,9 +69,7 @@ class Completion(Generic[Done]):
 
 
 class Job(ABC, Generic[Plan, Done]):
-    """The steps of one service. The stages are in the order in which `run_instant` calls them. An object is made for
-    one run. Nothing is written before `begin`.
-    """
+    """The steps of one service for one run, in the order of `run_instant`. Nothing is written before `begin`."""
 
     action: str
     """The pending action of the instants, such as `compaction`."""

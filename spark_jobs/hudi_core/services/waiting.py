@@ -41,9 +41,7 @@ def _writers(timeline: Timeline) -> Timeline:
 
 
 def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
-    """The pending instants of writers that may not read the definitions of indexes again. Our own services do,
-    under the lock (CommitPartitions.records).
-    """
+    """Pending ones of writers that may not read index definitions again, as ours do under the lock."""
     times = timeline.pending().of_actions(*WRITE_ACTIONS).requested_times
     claims = {time: current_claim(context.storage, time) for time in times}
     return frozenset(

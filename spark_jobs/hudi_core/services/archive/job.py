@@ -76,9 +76,7 @@ class ArchiveService:
 
 
 def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
-    """The plan as the table is now, and what its files say. Raises OrphanFilesError, naming files, where the options
-    forbid an archival beside orphans.
-    """
+    """The plan now, and what files say. Raises OrphanFilesError where the options forbid an archival beside orphans."""
     timeline = context.active.load()
     inputs = read_inputs(context, timeline, config)
     most, findings = find(context, timeline, inputs, config)
@@ -225,9 +223,7 @@ def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dic
 
 
 def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig) -> str | None:
-    """The earliest commit that the cleaner keeps; by hours, as of the last commit. Pending compactions hold it back in
-    the cleaner's own plans only: ArchivalUtils asks getCommitsTimeline.
-    """
+    """By hours as of the last commit; not held back by pending compactions (ArchivalUtils, getCommitsTimeline)."""
     last = timeline.commits().last()
     now = datetime.now(timezone.utc)
     if clean.policy == KEEP_LATEST_BY_HOURS and last is not None:

@@ -50,9 +50,7 @@ def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findin
 
 
 def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
-    """The start of the timeline of completed commits without those requested at `gone`; older files count as committed.
-    None when no commit is left, or none but savepointed ones: nothing is older than such a timeline's start.
-    """
+    """The start of completed commits without those at `gone`; None where none but savepointed ones are left."""
     commits = {instant.requested_time for instant in timeline.commits()} - gone
     of_commits = timeline.completed().of_actions(*WRITE_ACTIONS, Action.SAVEPOINT)
     return of_commits.filter(lambda item: item.requested_time in commits).start
@@ -107,9 +105,7 @@ def _by_number(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], 
 
 
 def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
-    """Layout 2: others than commits that completed before the last commit that goes, or that an interrupted run left.
-    What Hudi never archives also goes where it is older than all commits that stay.
-    """
+    """Layout 2: others than commits before the last commit that goes; what Hudi never archives if older than all."""
     others = inputs.timeline.completed().of_actions(Action.CLEAN, Action.ROLLBACK, *_NEVER_BY_HUDI)
     last = commits[-1].requested_time if commits else ""
     first_held = min((hold.since for hold in holds), default=None)

@@ -45,9 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class CleanJob(Job[CleanPlan | None, int]):
-    """A clean is never rolled back: deletes may be repeated, so the next attempt goes on where the last one stopped.
-    What an attempt is done with: how many files there were to delete.
-    """
+    """Never rolled back: deletes may be repeated, so the next attempt goes on. It is done with a number of files."""
 
     action = Action.CLEAN
 
@@ -247,9 +245,7 @@ class UnscheduledClean(CleanJob):
 
 
 def gone_files(context: TableContext, timeline: Timeline, instant: str) -> CleanPlan:
-    """The plan of the inflight clean at `instant` with those of its files that are not there, in the storage's own
-    listings. Raises TimelineError where a run would finish it.
-    """
+    """The inflight plan with those of its files that are gone. Raises TimelineError where a run would finish it."""
     stored = read_clean_plan(context.active, instant)
     if stored is not None:
         plan, path = stored

@@ -214,9 +214,7 @@ def _expired(
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS, with `earliest` of earliest_to_retain. The slice of a query that
-    started right before `earliest` stays (HUDI-7226).
-    """
+    """By commits and hours. The slice of a query that started right before `earliest` stays (HUDI-7226)."""
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
     for item in group.slices:
@@ -231,9 +229,7 @@ def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:
 
 
 def _may_drop(inputs: PartitionState, deleted: set[str], earliest: str | None) -> bool:
-    """Whether no file, committed or not, would remain. Hudi checks the groups alone, and would drop replaced files that
-    a savepoint keeps.
-    """
+    """Whether no file, committed or not, would remain. Hudi checks groups alone, and drops what a savepoint keeps."""
     if not inputs.partition:
         return False  # a table without partitions is not deleted
     by = (inputs.replaced.get(group.id) for group in inputs.groups)

@@ -86,9 +86,7 @@ _SINGLE: Final = f"that would be rewritten alone ({SINGLE_GROUPS.name})"
 
 @dataclass(slots=True)
 class _Found:
-    """Groups to plan, in order, and how many file groups are not in them, by the cause; `missing` are the partitions of
-    those that the next plan has to look at.
-    """
+    """Groups to plan, and how many file groups are not, by the cause; `missing` partitions the next plan looks at."""
 
     groups: list[Group] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)

@@ -158,9 +158,7 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
 
 
 def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce: the rows of the slices in sorted pieces, and their numbers. Errors as open_slice.
-    Memory: that of open_slice, and half of the memory budget.
-    """
+    """engine.protocol.Produce. Errors as open_slice. Memory: that of open_slice, and half of the memory budget."""
     counts: list[SliceCount] = []
     try:
         for part in grouped(_keyed_rows(unit, counts), max_bytes=unit.target.config.sorted_bytes):

@@ -182,9 +182,7 @@ def build_units(
 
 
 def check_counts(operation: CompactionOperation, result: CompactedSlice, source: str) -> None:
-    """Raises ExecutionError, naming `source`, where the rows of a result do not add up. An operation whose log blocks
-    were all rolled back and that has no base file has no result file.
-    """
+    """Raises ExecutionError, naming `source`, where the rows of a result do not add up."""
     counts, stat = result.records, result.stat
     if stat is None:
         if operation.base_file is not None:

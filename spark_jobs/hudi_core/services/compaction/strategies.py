@@ -55,9 +55,7 @@ _LIMITS: Final[Mapping[Strategy, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """The strategies of a configuration on the day `today`, in the zone of the table's writers. `bounds_days`: the
-    strategy by day is bounded by the budget as well, as in Hudi 1.x.
-    """
+    """Those of a configuration on a day, in the writers' zone. `bounds_days`: by day also by the budget, as in 1.x."""
 
     config: CompactionConfig
     today: date

@@ -96,9 +96,7 @@ class BlockOrder:
 
 
 def writer_beside(context: TableContext, timeline: Timeline, instant: str) -> Instant | None:
-    """A pending write that may be alive and come before a log compaction at `instant` in the order of log files. In
-    layout 2 one that was requested later comes behind.
-    """
+    """A pending write that may be alive and come before a log compaction at `instant` in the order of log files."""
     by_name = context.config.features.log_name_has_delta_commit
     pending = [
         item

@@ -97,9 +97,7 @@ class LogCompactionJob(RewriteJob[CompactionPlan]):
 
 
 def check_log_compaction(context: TableContext) -> None:
-    """As checks.check_table. Also raises UnsupportedError for a table whose merge makes a row of two: readers that do
-    not know log compactions would merge them again.
-    """
+    """As check_table, and UnsupportedError where a merge makes a row of two: some readers would merge them again."""
     check_table(context)
     policy = MergePolicy.for_table(context.config, context.options)
     if policy.fill is not Fill.NOTHING or policy.rules is Rules.FUNCTION:
@@ -124,9 +122,7 @@ def check_not_overtaken(timeline: Timeline, instant: str, *, path: str) -> None:
 
 
 def check_counts(operation: CompactionOperation, result: MergedLogs, source: str) -> None:
-    """Raises ExecutionError, naming `source`, unless the new file holds each key of the logs once. An operation whose
-    log blocks were all rolled back has no result file.
-    """
+    """Raises ExecutionError, naming `source`, unless the new file holds each key of the logs once."""
     if result.stat is None:
         return
     records, deletes, keys = result.records, result.deletes, result.keys

@@ -96,9 +96,7 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
 
 
 def _check_indexed(context: TableContext, timeline: Timeline, rows: SourceRows) -> None:
-    """Raises ConfigError where the rows make a column wider whose values a secondary index holds as texts
-    (HoodieTable.validateSecondaryIndexSchemaEvolution).
-    """
+    """Refuses to widen a column in a secondary index (HoodieTable.validateSecondaryIndexSchemaEvolution)."""
     if not any(map(is_secondary_index, context.config.metadata_partitions)):
         return
     old = arrow_schema(rows.found_schema, path=context.config.path)

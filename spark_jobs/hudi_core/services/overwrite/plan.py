@@ -144,9 +144,7 @@ def _partitions(context: TableContext, work: Overwrite, known: frozenset[str]) -
 
 
 def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collection[str]) -> None:
-    """Raises ConflictError where a compaction, log compaction or clustering is pending on file groups of `partitions`:
-    both would replace them (DeletePartitionUtils.checkForPendingTableServiceActions).
-    """
+    """Raises ConflictError for a plan on what goes (DeletePartitionUtils.checkForPendingTableServiceActions)."""
     check_no_plans_on(context, timeline, lambda group: group.partition in partitions)
 
 
@@ -232,9 +230,7 @@ def _file_ids(
 
 
 def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Buckets | None) -> None:
-    """Raises ConfigError where the options name other buckets than the table has. What index a table has shows in the
-    ids of its file groups alone.
-    """
+    """Raises ConfigError for other buckets than the table has, which shows in the ids of its file groups alone."""
     path = context.config.path
     remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
     if buckets is None:

@@ -36,9 +36,7 @@ _UNIT: Final = "unit of an overwrite"
 
 @dataclass(frozen=True, slots=True)
 class RowsTarget:
-    """What all tasks that write know. `seed` makes the ids of file groups: the same in each attempt at a shard. By
-    `policy` rows are marked as deleted.
-    """
+    """What tasks know. `seed` makes ids of file groups, the same in each attempt. By `policy` rows are deleted."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -76,9 +74,7 @@ def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
 
 
 class ShardFiles:
-    """Writes the rows of a shard, which come partition after partition, bucket after bucket, one file at a time. Use it
-    in a `with` block: an error inside removes the file that was started. Memory: that of a FileGroupWriter.
-    """
+    """Rows of a shard come place after place: one file is open. Leaving its `with` by an error removes that."""
 
     def __init__(self, target: RowsTarget, shard: int, attempt: TaskAttempt) -> None:
         self._target = target

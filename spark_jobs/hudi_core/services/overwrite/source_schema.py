@@ -61,9 +61,7 @@ def _check_within(kind: pa.DataType, path: str | None, name: str) -> None:
 
 
 def named_as(known: Sequence[str], given: pa.Schema) -> pa.Schema:
-    """The columns of a source under the names that `known` has for them, which may be in another case. Fields within
-    them are found in any case, too (fits, arrow_conform).
-    """
+    """A source's columns under the names of `known`, in any case; fields within them are found in any case, too."""
     names = spelled(given.names, known)
     return pa.schema([field.with_name(name) for field, name in zip(given, names, strict=True)])
 

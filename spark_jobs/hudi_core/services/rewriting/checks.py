@@ -178,9 +178,7 @@ def check_not_undone(context: TableContext, now: Timeline, instant: str, known: 
 def check_buckets(
     context: TableContext, remedy: str = "let Hudi plan and run it", *, refuses_numbers: bool = True
 ) -> None:
-    """Raises UnsupportedError for a table of buckets by consistent hashing, and with `refuses_numbers` for one with
-    numbers of buckets of single partitions.
-    """
+    """Raises UnsupportedError for consistent hashing, and with `refuses_numbers` for buckets of single partitions."""
     folders = context.storage.list_folders(BUCKETS_FOLDER)
     by_hash = _are_by_hash(folders)
     if folders and (refuses_numbers or by_hash):

@@ -89,9 +89,7 @@ class NewFile:
 
 @dataclass
 class FileGroupWriter:
-    """Writes rows of one partition to new file groups `<prefix>-0`, `<prefix>-1` and so on. Use it in a `with` block:
-    an error inside removes the file that was begun. Memory: that of a BaseFileHandle.
-    """
+    """Rows of a partition go to file groups `<prefix>-0` and so on. Leaving its `with` by an error removes the file."""
 
     storage: Storage
     files: NewFiles

@@ -84,9 +84,7 @@ def held_groups(pending: PendingWork) -> set[FileGroupId]:
 
 
 def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Sequence[float]) -> list[int]:
-    """Which of the items of a plan, by their bytes and what each is good for, are within PLAN_MAX_BYTES: their
-    indexes, in order. All of them where the option is not set, one in any case.
-    """
+    """The indexes of the items that PLAN_MAX_BYTES takes, by bytes and gains; all without the option, one at least."""
     most = PLAN_MAX_BYTES.read(options)
     if most is None or sum(sizes) <= most:
         return [*range(len(sizes))]
