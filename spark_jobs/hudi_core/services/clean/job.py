@@ -25,12 +25,7 @@ from hudi_core.services.clean.kept_files import check_abandoned, check_recordabl
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.storage.arrow_store import open_deleting_storage
-from hudi_core.timeline.actions.clean import (
-    CleanedPartition,
-    CleanMetadata,
-    CleanPlan,
-    encode_clean_metadata,
-)
+from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, CleanPlan, encode_clean_metadata
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline

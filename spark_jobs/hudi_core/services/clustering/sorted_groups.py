@@ -37,13 +37,7 @@ from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.services.clustering.slice_rows import (
-    Clustered,
-    ClusteringTarget,
-    SliceCount,
-    open_slice,
-    writer_for,
-)
+from hudi_core.services.clustering.slice_rows import Clustered, ClusteringTarget, SliceCount, open_slice, writer_for
 from hudi_core.services.rewriting.new_file_groups import NewFile
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, by_key, merged_pieces, place
 from hudi_core.storage.arrow_store import open_data_storage

@@ -8,13 +8,19 @@ Groups are of one partition each. The rules are those of the release that wrote 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.services.clustering_config import (
+    FILTER_MODE,
     LAYOUT,
+    SELECTED,
+    SINGLE_GROUPS,
+    SMALL_FILE_LIMIT,
     SORT_COLUMNS,
     TARGET_FILE_BYTES,
     ClusteringConfig,
@@ -23,18 +29,32 @@ from hudi_core.config.services.clustering_config import (
     Strategy,
 )
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
+from hudi_core.filegroup.write.buckets import are_buckets
 from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.context import TableContext
+from hudi_core.services.rewriting.planning import held_groups
+from hudi_core.services.service import FREED_BY, NO_OPTION
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, clustering_plan_of
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_system_view import FileSystemView
 
 Group = Sequence[FileSlice]
 SchemaOf = Callable[[FileSlice], Hashable]
 
 _HOURS: Final = 24
+_HELD: Final = f"that pending plans hold ({FREED_BY})"
+_LATE: Final = "that are being written"
+_UNFIT: Final = "that are buckets or of a bootstrap"
+_LARGE: Final = f"that are large enough ({SMALL_FILE_LIMIT.name} is {{limit}})"
+_ALIKE: Final = (
+    f"that an earlier clustering left as this one would ({SORT_COLUMNS.name}, {LAYOUT.name}, {TARGET_FILE_BYTES.name})"
+)
+_SINGLE: Final = f"that would be rewritten alone ({SINGLE_GROUPS.name})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +217,94 @@ class ClusteredAlike:
     def _archived(self) -> dict[str, Instant]:
         """The archived replacecommits by requested time."""
         return {item.requested_time: item for item in self._history.instants() if item.action == Action.REPLACE_COMMIT}
+
+
+@dataclass(slots=True)
+class GroupsToPlan:
+    """Groups to plan, and how many file groups are not, by the cause; `missing` partitions the next plan looks at."""
+
+    groups: list[Group] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    passed: Counter[str] = field(default_factory=Counter)
+
+    def reason(self, config: ClusteringConfig, partitions: int, chosen: int) -> str:
+        """Why there is no group, and which options would change that."""
+        where = f"{partitions} partitions"
+        if chosen < partitions:
+            where = f"the {chosen} of {where} that the options take ({FILTER_MODE.name}, {SELECTED.name}…)"
+        causes = [cause for cause in (_HELD, _LATE, _UNFIT, _LARGE, _ALIKE, _SINGLE) if self.passed[cause]]
+        beside = ", ".join(f"{self.passed[cause]} {cause}" for cause in causes).format(limit=config.small_file_limit)
+        why = f"no file group is to be clustered in {where}" + (f", beside {beside}" if beside else "")
+        has_option = chosen < partitions or not {_LARGE, _ALIKE, _SINGLE}.isdisjoint(causes)
+        return why if has_option else why + NO_OPTION
+
+
+def find_groups(
+    context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: ClusteringConfig
+) -> GroupsToPlan:
+    """Groups of the latest slices that no pending plan holds, up to the number that a plan may have."""
+    held = held_groups(view.pending)
+    rules = RULES[context.config.features.conflict_release]
+    late: frozenset[str] = frozenset()
+    if context.config.features.completion_time_in_name:
+        # For those that check conflicts these are later than the clustering, which must not have their files.
+        late = frozenset(item.requested_time for item in view.timeline.commits() if item.completed_at >= instant)
+    earlier = ClusteredAlike(context, view.timeline, config)
+    plannable = GroupsToPlan()
+    for partition in partitions:
+        if len(plannable.groups) >= config.max_groups:
+            # What is behind the limit is not listed: the next plan looks at it.
+            plannable.missing.add(partition)
+            continue
+        candidates = _candidates(view.latest_slices(partition), held, late, config, plannable)
+        groups = groups_of(config, candidates, rules, lambda item: _schema_of(context, item))
+        plannable.passed[_SINGLE] += len(candidates) - sum(map(len, groups))
+        due = [group for group in groups if not earlier.holds(group)]
+        plannable.passed[_ALIKE] += sum(map(len, groups)) - sum(map(len, due))
+        room = config.max_groups - len(plannable.groups)
+        if len(due) > room:
+            plannable.missing.add(partition)
+        plannable.groups += due[:room]
+    return plannable
+
+
+def _candidates(
+    slices: Sequence[FileSlice],
+    held: set[FileGroupId],
+    late: frozenset[str],
+    config: ClusteringConfig,
+    plannable: GroupsToPlan,
+) -> list[FileSlice]:
+    """The slices of a partition that may be clustered; the others are counted in `plannable`."""
+
+    def logged(item: FileSlice) -> Iterator[str]:
+        return (parse_log_file(file.name).instant for file in (*item.log_files, *item.cdc_files))
+
+    taken = []
+    in_buckets = are_buckets([item.file_group.file_id for item in slices])
+    for item in slices:
+        cause = None
+        if item.file_group in held:
+            cause = _HELD
+        elif late and (item.base_instant in late or not late.isdisjoint(logged(item))):
+            cause = _LATE
+        elif in_buckets or item.base_instant == BOOTSTRAP_INSTANT:
+            cause = _UNFIT
+        elif not is_small(item, config):
+            cause = _LARGE
+        elif item.files:
+            taken.append(item)
+        if cause is not None:
+            plannable.passed[cause] += 1
+        if cause in (_HELD, _LATE):
+            plannable.missing.add(item.file_group.partition)
+    return taken
+
+
+def _schema_of(context: TableContext, item: FileSlice) -> Hashable:
+    """The columns of a base file as Parquet has them; files that differ are not copied into one."""
+    if item.base_file is None:
+        return None
+    path = item.base_file.path
+    with context.storage.open_input(path) as file:
+        return str(ParquetBaseFile(file, path).schema)

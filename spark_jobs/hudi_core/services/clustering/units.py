@@ -16,13 +16,7 @@ import pyarrow as pa
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ExecutionError
-from hudi_core.services.clustering.slice_rows import (
-    Clustered,
-    ClusteringTarget,
-    SliceRows,
-    open_slice,
-    writer_for,
-)
+from hudi_core.services.clustering.slice_rows import Clustered, ClusteringTarget, SliceRows, open_slice, writer_for
 from hudi_core.services.clustering.sorted_groups import (
     MOST_BYTES,
     GroupUnit,
@@ -99,12 +93,7 @@ class Work:
         large = [group for group in groups if not self._is_for_one_task(group)]
         units = [
             GroupUnit(
-                self.target,
-                group.slices,
-                order,
-                self._sample(group, order, group.slices),
-                group.outputs,
-                str(uuid4()),
+                self.target, group.slices, order, self._sample(group, order, group.slices), group.outputs, str(uuid4())
             )
             for group in small
         ]

@@ -88,13 +88,12 @@ def make_plan(
         return Nothing(
             f"{names} takes none of {len(found.operations)} file groups with log files ({strategies.options})"
         )
-    due = len(taken)
-    taken = affordable(context, taken, found.sizes)
+    taken, beyond = affordable(context, taken, found.sizes)
     groups = {item.file_group for item in taken}
     left = {item.partition for item in found.operations if item.file_group not in groups}
     missing = (set(everywhere) - set(chosen)) | left | found.skipped
     plan = CompactionPlan(tuple(taken), missing_partitions=tuple(sorted(missing)))
-    return planned(plan, found.sizes, due - len(taken))
+    return planned(plan, found.sizes, len(beyond))
 
 
 def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -> Planned[CompactionPlan]:
@@ -122,11 +121,14 @@ def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -
 
 def affordable(
     context: TableContext, operations: Sequence[CompactionOperation], sizes: Mapping[FileGroupId, int]
-) -> list[CompactionOperation]:
-    """The operations that fit into the budget: those with most bytes of logs for the bytes that they read."""
-    gains = [(item.metrics or {}).get(LOG_BYTES, 0.0) for item in operations]
-    taken = within_budget(context.options, [sizes[item.file_group] for item in operations], gains)
-    return [operations[at] for at in taken]
+) -> tuple[list[CompactionOperation], list[CompactionOperation]]:
+    """The operations that fit into the budget, those with most bytes of logs for what they read, and the others."""
+    return within_budget(
+        context.options,
+        operations,
+        size=lambda item: sizes[item.file_group],
+        gain=lambda item: (item.metrics or {}).get(LOG_BYTES, 0.0),
+    )
 
 
 def candidates(
@@ -135,7 +137,7 @@ def candidates(
     partitions: Sequence[str],
     instant: str,
     config: CompactionConfig,
-    takes: Callable[[FileSlice], bool] | None = None,
+    takes: Callable[[FileSlice], bool],
 ) -> Candidates:
     """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`. A log
     compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
@@ -155,7 +157,7 @@ def candidates(
                 continue
             if not has_logs:
                 continue
-            if takes is not None and not takes(item):
+            if not takes(item):
                 found.passed += 1
                 found.skipped.add(partition)
                 continue

@@ -15,12 +15,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion
 from hudi_core.services.log_compaction.block_order import BlockOrder, check_no_writer_beside
 from hudi_core.services.log_compaction.merge_logs import LogCompactionUnit, MergedLogs, merge_operation
-from hudi_core.services.rewriting.checks import (
-    check_operations,
-    check_planned,
-    check_schema_of_latest,
-    check_table,
-)
+from hudi_core.services.rewriting.checks import check_operations, check_planned, check_schema_of_latest, check_table
 from hudi_core.services.rewriting.job import Attempt, RewriteJob
 from hudi_core.services.rewriting.proof import Rewritten, prove_operations, unproved
 from hudi_core.timeline.actions.commit import Operation

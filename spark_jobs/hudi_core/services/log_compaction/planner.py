@@ -80,15 +80,14 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
             f"of {due.passed} file slices with log files none has {slices.least} log blocks to merge "
             f"({LOG_COMPACTION_BLOCKS.name}){beside}{refused}"
         )
-    taken = affordable(context, due.operations, due.sizes)
+    taken, beyond = affordable(context, due.operations, due.sizes)
     plan = CompactionPlan(
         tuple(taken),
         strategy=_STRATEGY,
         preserve_hoodie_metadata=True,
         missing_partitions=() if context.config.features.layout == 2 else None,
     )
-    left = len(due.operations) - len(taken)
-    return planned(plan, due.sizes, left)
+    return planned(plan, due.sizes, len(beyond))
 
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:

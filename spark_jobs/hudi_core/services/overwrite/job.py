@@ -153,12 +153,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         return prove_files(files, rows, self.instant, plan.file_groups(), with_statistics=with_statistics)
 
 
-def write_rows(
-    run: Run,
-    rows: CountedRows,
-    requirements: StatisticsRequirements | None,
-    held: Claim,
-) -> list[Written]:
+def write_rows(run: Run, rows: CountedRows, requirements: StatisticsRequirements | None, held: Claim) -> list[Written]:
     """Errors as produce_rows and write_shard, or as produce_combined and write_combined."""
     context = run.context
     file_bytes = MAX_FILE_BYTES.read(context.options)

@@ -93,9 +93,7 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
     for field in table:
         if not field.nullable and field.name not in names:
             raise ConfigError(
-                f"the source has no column {field.name!r}, which the table requires",
-                path=file.path,
-                remedy=NO_COLUMN,
+                f"the source has no column {field.name!r}, which the table requires", path=file.path, remedy=NO_COLUMN
             )
 
 

@@ -37,12 +37,7 @@ from hudi_core.transaction.commit import Precondition
 from hudi_core.transaction.concurrent_operations import ConflictCheck, check_markers
 from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
 from hudi_core.transaction.file_group_locks import FileGroupLocks
-from hudi_core.transaction.writer_heartbeats import (
-    FailedWrites,
-    failed_writes_policy,
-    may_be_alive,
-    silent_seconds,
-)
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, may_be_alive, silent_seconds
 
 _SINGLE_WRITER: Final = (None, "SINGLE_WRITER")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -32,6 +32,7 @@ from hudi_core.view.pending import PendingWork
 log = logging.getLogger(__name__)
 
 P = TypeVar("P")
+Item = TypeVar("Item")
 
 CUT_KEY: Final = "airflow_hudi.plan.cut"
 """Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
@@ -83,19 +84,22 @@ def held_groups(pending: PendingWork) -> set[FileGroupId]:
     return {*pending.compacting, *pending.log_compacting}.union(*clustered)
 
 
-def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Sequence[float]) -> list[int]:
-    """The indexes of the items that PLAN_MAX_BYTES takes, by bytes and gains; all without the option, one at least."""
-    most = PLAN_MAX_BYTES.read(options)
-    if most is None or sum(sizes) <= most:
-        return [*range(len(sizes))]
-    best = sorted(range(len(sizes)), key=lambda at: (-gains[at] / max(1, sizes[at]), at))
-    taken: list[int] = []
-    room = most
-    for at in best:
-        if not taken or sizes[at] <= room:
-            taken.append(at)
-            room -= sizes[at]
-    return sorted(taken)
+def within_budget(
+    options: Mapping[str, str], items: Sequence[Item], size: Callable[[Item], int], gain: Callable[[Item], float]
+) -> tuple[list[Item], list[Item]]:
+    """The items that PLAN_MAX_BYTES takes, by their bytes and gains, and the others, both in order: all are taken
+    without the option, and one in any case.
+    """
+    room = PLAN_MAX_BYTES.read(options)
+    if room is None or sum(map(size, items)) <= room:
+        return list(items), []
+    taken: set[int] = set()
+    for at in sorted(range(len(items)), key=lambda at: (-gain(items[at]) / max(1, size(items[at])), at)):
+        if not taken or size(items[at]) <= room:
+            taken.add(at)
+            room -= size(items[at])
+    others = [item for at, item in enumerate(items) if at not in taken]
+    return [items[at] for at in sorted(taken)], others
 
 
 def cut_to(

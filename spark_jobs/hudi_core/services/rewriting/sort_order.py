@@ -117,8 +117,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = column_of(batch, name)
     if column is None:
         raise ConfigError(
-            f"{SORT_COLUMNS.name} names {name}, which is no column of the table",
-            remedy="name columns of the table",
+            f"{SORT_COLUMNS.name} names {name}, which is no column of the table", remedy="name columns of the table"
         )
     return column
 

@@ -88,7 +88,9 @@ def test_too_many_units_are_not_looked_at() -> None:
 def test_a_budget_takes_the_best_gains(most: str | None, expected: list[int]) -> None:
     """Gains for their bytes: 0.2, 0.5, 0.4, 1; what does not fit is passed over, one is taken in any case."""
     options = {} if most is None else {"airflow_hudi.plan.max.bytes": most}
-    assert within_budget(options, [40, 30, 20, 10], [8, 15, 8, 10]) == expected
+    sizes, gains = [40, 30, 20, 10], [8, 15, 8, 10]
+    taken, others = within_budget(options, range(4), sizes.__getitem__, gains.__getitem__)
+    assert (taken, others) == (expected, [number for number in range(4) if number not in expected])
 
 
 BUDGET = "airflow_hudi.plan.max.bytes"
