@@ -164,8 +164,9 @@ def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, 
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
     for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
         for inputs in TablePartitions.open(context, seen).inputs(plan.files):
+            names = frozenset(plan.files[inputs.partition])
             for what, needed, remedy in _REQUESTED:
-                requested = frozenset(plan.files[inputs.partition]).intersection(needed(inputs))
+                requested = names.intersection(needed(inputs))
                 if requested:
                     first = join(inputs.partition, min(requested))
                     raise ConflictError(f"the clean's plan names {first}, which {what}", path=path, remedy=remedy)

@@ -66,30 +66,23 @@ def copy_source(
     return None
 
 
+@dataclass
 class RowGroupPlan:
-    """Which row groups of a base file are copied. Memory: the keys of one, and a mask over the keys of the logs."""
+    """Which row groups of a base file are copied. Memory: the keys of one, and a mask over the keys of the logs. `keys`
+    are those of the logs; with their `positions`, ascending, these decide. `codec` is that of the new file.
+    `with_keys`: the keys of copied row groups are returned. Where `keys` is None rows do not have theirs in
+    `_hoodie_record_key`, and none is looked at.
+    """
 
-    def __init__(
-        self,
-        source: RowGroupSource,
-        keys: pa.Array | None,
-        config: WriteConfig,
-        codec: str,
-        *,
-        with_keys: bool,
-        positions: NDArray[np.int64] | None = None,
-    ) -> None:
-        """`keys` are those of the logs; with their `positions`, ascending, these decide. `codec` is that of the new
-        file. `with_keys`: the keys of copied row groups are returned. Where `keys` is None rows do not have theirs in
-        `_hoodie_record_key`, and none is looked at.
-        """
-        self._source = source
-        self._base = source.file
-        self._keys = keys
-        self._config = config
-        self._codec = codec
-        self._with_keys = with_keys
-        self._positions = positions
+    source: RowGroupSource
+    keys: pa.Array | None
+    config: WriteConfig
+    codec: str
+    with_keys: bool
+    positions: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        self._base = self.source.file
         column = leaf_columns(self._base.metadata).get((RECORD_KEY,))
         self._ranges = None if column is None else chunk_ranges(self._base.metadata, column, pa.string())
 
@@ -111,30 +104,30 @@ class RowGroupPlan:
     def _may_copy(self, number: int) -> bool:
         group = self._base.metadata.row_group(number)
         small = (
-            group.num_rows * _SMALL < self._config.row_group_rows
-            and group.total_byte_size * _SMALL < self._config.row_group_bytes
+            group.num_rows * _SMALL < self.config.row_group_rows
+            and group.total_byte_size * _SMALL < self.config.row_group_bytes
         )
         names = [group.column(column).path_in_schema for column in range(group.num_columns)]
-        codecs = {codec for name, codec in zip(names, self._source.codecs(number), strict=True) if name != FILE_NAME}
-        return not small and codecs == {self._codec}
+        codecs = {codec for name, codec in zip(names, self.source.codecs(number), strict=True) if name != FILE_NAME}
+        return not small and codecs == {self.codec}
 
     def _keys_if_untouched(self, number: int) -> list[pa.Array] | None:
         """The keys of a row group of which the logs hold none, where they were requested; None for another one. Raises
         CorruptFileError for a row without a key, which is not copied either.
         """
         group_keys: list[pa.Array] = []
-        if self._keys is None:
+        if self.keys is None:
             return group_keys
-        if self._positions is not None and self._is_named(number, self._positions):
+        if self.positions is not None and self._is_named(number, self.positions):
             return None
-        candidates = self._candidates(number, self._keys if self._positions is None else self._keys[:0])
-        if not (len(candidates) or self._with_keys) and self._has_all_keys(number):
+        candidates = self._candidates(number, self.keys if self.positions is None else self.keys[:0])
+        if not (len(candidates) or self.with_keys) and self._has_all_keys(number):
             return group_keys
         for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
             keys = key_texts(batch.column(0), path=self._base.path)
             if len(candidates) and pc.any(pc.is_in(candidates, value_set=keys.cast(candidates.type))).as_py():
                 return None
-            if self._with_keys:
+            if self.with_keys:
                 group_keys.append(keys)
         return group_keys
 
