@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.overwrite import shard_files
+from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.overwrite.staged_rows import RowsFrom
 from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_compactions import OPTIONS
@@ -76,18 +77,13 @@ def overwrite(
     dry_run: bool = False,
 ) -> OverwriteResult:
     """Ours, on a local table; tasks write under the same plan of faults."""
-    request = InsertOverwriteRequest(
-        str(table),
-        source=str(given),
-        token=token,
-        partitions=partitions,
-        whole_table=whole_table,
-        dry_run=dry_run,
-    )
+    operation = Operation.INSERT_OVERWRITE_TABLE if whole_table else Operation.INSERT_OVERWRITE
+    work = Overwrite(operation, partitions or None, token=token)
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan, shard_files):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
-        return insert_overwrite(context, request, LocalEngine(1), owner or an_owner())
+        rows = RowsFrom(str(given))
+        return insert_overwrite(context, work, rows, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def delete(
@@ -99,11 +95,11 @@ def delete(
     dry_run: bool = False,
 ) -> OverwriteResult:
     """Our delete_partition, on a local table."""
-    request = DeletePartitionRequest(str(table), partitions=partitions, token=token, dry_run=dry_run)
+    work = Overwrite(Operation.DELETE_PARTITION, partitions or None, token=token)
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan):
         context = open_context(table, dict(OPTIONS), storage)
-        return delete_partitions(context, request, LocalEngine(1), owner or an_owner())
+        return delete_partitions(context, work, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def commit_of(table: Path, instant: str | None) -> CommitMetadata:

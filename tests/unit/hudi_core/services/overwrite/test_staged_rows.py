@@ -11,11 +11,12 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.services.overwrite.staged_rows import STAGED
+from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.overwrite.staged_rows import STAGED, RowsFrom
 from hudi_core.services.overwrite.verb import insert_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.table import HudiTable
-from hudi_core.verbs.overwrite import InsertOverwriteRequest
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.verbs.registry import VERBS
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
@@ -61,8 +62,8 @@ REQUESTS = {"query": {"query": "SELECT 1"}, "dataframe": {"dataframe": "module:f
 
 
 def put(table: Path, engine: LocalEngine, by: str) -> int:
-    request = InsertOverwriteRequest(str(table), whole_table=True, **REQUESTS[by])  # type: ignore[arg-type]
-    return insert_overwrite(open_context(table), request, engine, an_owner()).records
+    work = Overwrite(Operation.INSERT_OVERWRITE_TABLE)
+    return insert_overwrite(open_context(table), work, RowsFrom(**REQUESTS[by]), engine, an_owner()).records
 
 
 @pytest.mark.parametrize("by", REQUESTS)
