@@ -16,7 +16,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.services.overwrite import count
 from hudi_core.table import HudiTable
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, in_buckets, overwrite, own_rows, places, put_source
@@ -347,7 +347,7 @@ def test_a_column_with_a_secondary_index_is_not_made_wider(golden: Golden, tmp_p
     case, in the source and in the index's definition.
     """
     table = golden("9", "mdt_all_cow").table
-    indexing = VERBS["run"](
+    indexing = RunRequest(
         str(table),
         owner="the tests",
         service="indexing",

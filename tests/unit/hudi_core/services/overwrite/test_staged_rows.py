@@ -17,7 +17,7 @@ from hudi_core.services.overwrite.verb import insert_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import Operation
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, places, put_source
@@ -109,7 +109,7 @@ def test_a_service_beside_the_query_keeps_its_rows(golden: Golden, version: str)
     before = len(open_context(table).active.load().commits().instants)
 
     def compact() -> None:
-        compaction = VERBS["run"](str(table), owner="the tests", service="compaction", schedule=True, options=ANY)
+        compaction = RunRequest(str(table), owner="the tests", service="compaction", schedule=True, options=ANY)
         assert HudiTable.open(str(table)).run(compaction, LocalEngine(1)).exit_code == 0
 
     assert put(table, Slow(rows, compact), "query") == rows.num_rows
