@@ -143,11 +143,8 @@ class BloomFilter:
         UnsupportedError for another type or hash.
         """
         if type_code not in (DYNAMIC, SIMPLE):
-            raise UnsupportedError(
-                f"bloom filter type {type_code!r} is not supported",
-                path=path,
-                remedy=f"known are {DYNAMIC} and {SIMPLE}",
-            )
+            remedy = f"known are {DYNAMIC} and {SIMPLE}"
+            raise UnsupportedError(f"bloom filter type {type_code!r} is not supported", path=path, remedy=remedy)
         try:
             data = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError) as error:

@@ -46,10 +46,9 @@ def chosen_library(requested: GzipLibrary) -> GzipLibrary:
     if requested is GzipLibrary.AUTO:
         return next((library for library in _MODULES if _installed(library)), GzipLibrary.PYARROW)
     if not _installed(requested):
-        raise ConfigError(
-            f"airflow_hudi.parquet.gzip.library is {requested.value!r}, which is not installed here",
-            remedy=f"install the wheel {_MODULES[requested]!r} where tasks run, or leave the option out",
-        )
+        message = f"airflow_hudi.parquet.gzip.library is {requested.value!r}, which is not installed here"
+        remedy = f"install the wheel {_MODULES[requested]!r} where tasks run, or leave the option out"
+        raise ConfigError(message, remedy=remedy)
     return requested
 
 
@@ -59,10 +58,9 @@ def checked_level(library: GzipLibrary, level: int | None) -> int:
     if level is None:
         return DEFAULT_LEVELS[library]
     if not low <= level <= high:
-        raise ConfigError(
-            f"airflow_hudi.parquet.gzip.level is {level}, and {library.value} has the levels {low} to {high}",
-            remedy="choose one of these, or name the library by airflow_hudi.parquet.gzip.library",
-        )
+        message = f"airflow_hudi.parquet.gzip.level is {level}, and {library.value} has the levels {low} to {high}"
+        remedy = "choose one of these, or name the library by airflow_hudi.parquet.gzip.library"
+        raise ConfigError(message, remedy=remedy)
     return level
 
 

@@ -176,10 +176,8 @@ class _Binder:
         kinds = self._kind(left), self._kind(right)
         kind = _common(*kinds)
         if kind is None:
-            raise ConfigError(
-                f"{name_of(left)!r} is {kinds[0]} and {name_of(right)!r} is {kinds[1]}, which cannot be compared",
-                remedy="compare columns of one type, or of numeric types",
-            )
+            message = f"{name_of(left)!r} is {kinds[0]} and {name_of(right)!r} is {kinds[1]}, which cannot be compared"
+            raise ConfigError(message, remedy="compare columns of one type, or of numeric types")
         if negated:
             operator = DIFFERENT if operator == tree.SAME else tree.NEGATED[operator]
         return Pair(left, operator, right, kind)

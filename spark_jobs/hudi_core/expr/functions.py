@@ -46,10 +46,8 @@ def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> 
             f"the function {name} is not supported in predicates", remedy=f"known are {', '.join(sorted(FUNCTIONS))}"
         )
     if not function.least <= len(literals) <= function.most:
-        raise ConfigError(
-            f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}",
-            remedy="correct the expression",
-        )
+        message = f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}"
+        raise ConfigError(message, remedy="correct the expression")
     try:
         return function.compute(array, literals, zone)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError) as error:

@@ -71,10 +71,8 @@ def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:
         known = Dialect.get_or_raise(dialect)
         trees = _parser_class(dialect)(dialect=known).parse(known.tokenize(text), text)
         if len(trees) != 1 or trees[0] is None:
-            raise ConfigError(
-                f"{_quoted(text)} is not one predicate",
-                remedy="write a condition as after WHERE, such as: price > 10 AND city = 'Rome'",
-            )
+            remedy = "write a condition as after WHERE, such as: price > 10 AND city = 'Rome'"
+            raise ConfigError(f"{_quoted(text)} is not one predicate", remedy=remedy)
         return _Reader(dialect).predicate(trees[0])
     except (errors.ParseError, errors.TokenError) as error:
         raise ConfigError(

@@ -214,10 +214,8 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
         if escape and character == escape:
             escaped = next(characters, None)
             if escaped is None:
-                raise ConfigError(
-                    f"the LIKE pattern {pattern!r} ends in its escape character",
-                    remedy="write the escape character twice",
-                )
+                remedy = "write the escape character twice"
+                raise ConfigError(f"the LIKE pattern {pattern!r} ends in its escape character", remedy=remedy)
             tokens.append((escaped, True))
         else:
             tokens.append((character, character not in "%_"))

@@ -111,10 +111,8 @@ def strftime_parts(pattern: str) -> list[str]:
     while position < len(pattern):
         found = _JAVA_FORMAT.match(pattern, position)
         if found is None:
-            raise ConfigError(
-                f"the date pattern {pattern!r} is not supported from {pattern[position:]!r} on",
-                remedy="supported are yyyy MM dd HH mm ss and 'text'",
-            )
+            message = f"the date pattern {pattern!r} is not supported from {pattern[position:]!r} on"
+            raise ConfigError(message, remedy="supported are yyyy MM dd HH mm ss and 'text'")
         quoted = found[1]
         text = found[0] if quoted is None else quoted.replace("''", "'") or "'"
         piece = _STRFTIME.get(text, text) if quoted is None else text.replace("%", "%%")
@@ -156,10 +154,8 @@ def parse_timestamp(text: str) -> dt.datetime:
             micros = int((found[7] or "0").ljust(6, "0")[:6])
             zone = zone_of(found[8]) if found[8] else None
             return dt.datetime(year, month, day, hour, minute, second, micros, zone)
-    raise ConfigError(
-        f"{text!r} is no timestamp",
-        remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters",
-    )
+    remedy = "write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters"
+    raise ConfigError(f"{text!r} is no timestamp", remedy=remedy)
 
 
 def zone_of(name: str) -> dt.tzinfo:

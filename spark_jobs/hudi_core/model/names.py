@@ -103,11 +103,8 @@ def refuse_external(path: str) -> None:
     table, as Apache XTable does: a reader that passed over it would lose its rows.
     """
     if path.endswith(_EXTERNAL):
-        raise UnsupportedError(
-            "the table names a file that was made not by a writer of Hudi but by another, such as Apache XTable",
-            path=path,
-            remedy="read it with Hudi, and write it with the tool that made it",
-        )
+        message = "the table names a file that was made not by a writer of Hudi but by another, such as Apache XTable"
+        raise UnsupportedError(message, path=path, remedy="read it with Hudi, and write it with the tool that made it")
 
 
 def parse_base_file(name: str) -> BaseFileName:

@@ -48,11 +48,8 @@ def check_partition(partition: str, *, source: str) -> str:
 
 def own_folder(partition: str, *, source: str) -> FormatError:
     """The error for a partition at or below `.hoodie`, which Hudi's writers make of such a value."""
-    return FormatError(
-        f"partition {partition!r} lies in the table's own .hoodie folder",
-        path=source,
-        remedy="with Hudi, write its rows under another partition value into a new table; run no service on this one",
-    )
+    remedy = "with Hudi, write its rows under another partition value into a new table; run no service on this one"
+    return FormatError(f"partition {partition!r} lies in the table's own .hoodie folder", path=source, remedy=remedy)
 
 
 def check_file_name(name: str, *, source: str) -> str:

@@ -70,11 +70,9 @@ class SizeLimits:
         """Raises SizeLimitError naming `path`, the size and the option where `what` has more bytes than allowed."""
         most = self.most(kind)
         if size > most:
-            raise SizeLimitError(
-                f"{what} has {size} bytes, more than the {most} that are read of this kind: {kind.what}",
-                path=path,
-                remedy=f"if a writer of the table made it so, raise {kind.option}; else restore the file from a copy",
-            )
+            message = f"{what} has {size} bytes, more than the {most} that are read of this kind: {kind.what}"
+            remedy = f"if a writer of the table made it so, raise {kind.option}; else restore the file from a copy"
+            raise SizeLimitError(message, path=path, remedy=remedy)
 
     def check_file(self, path: str, size: int) -> None:
         """As check, of a file that is to be read as a whole; its path says of which kind it is."""
@@ -144,8 +142,6 @@ def _bytes(name: str, text: str) -> int:
             f"{name} is {text!r}: not a whole number", remedy="set it to a number of bytes, or leave it out"
         ) from error
     if not 1 <= value <= MAX_BYTES:
-        raise ConfigError(
-            f"{name} is {text!r}: not between 1 and {MAX_BYTES}",
-            remedy=f"set it to a number of bytes up to {MAX_BYTES}, or leave it out",
-        )
+        remedy = f"set it to a number of bytes up to {MAX_BYTES}, or leave it out"
+        raise ConfigError(f"{name} is {text!r}: not between 1 and {MAX_BYTES}", remedy=remedy)
     return value

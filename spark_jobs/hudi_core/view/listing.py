@@ -55,11 +55,8 @@ def walk_partitions(
             if files is not None:
                 yield folder, files
             if children and depth >= MAX_DEPTH:
-                raise FormatError(
-                    f"folders nest deeper than {MAX_DEPTH} levels",
-                    path=children[0],
-                    remedy="is this the table's base path?",
-                )
+                remedy = "is this the table's base path?"
+                raise FormatError(f"folders nest deeper than {MAX_DEPTH} levels", path=children[0], remedy=remedy)
             pending += [(child, depth + 1) for child in reversed(children)]
 
 

@@ -44,10 +44,8 @@ class PendingWork:
         """Raises TimelineError where the plan of a pending compaction is missing: the slices depend on it."""
         unread = timeline.pending_compactions().requested_times - self.compactions.keys()
         if unread:
-            raise TimelineError(
-                f"the plans of the pending compactions {sorted(unread)} are needed to determine the slices",
-                path=self.folder,
-            )
+            message = f"the plans of the pending compactions {sorted(unread)} are needed to determine the slices"
+            raise TimelineError(message, path=self.folder)
 
     @cached_property
     def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:

@@ -76,11 +76,8 @@ class Codec(Enum):
         except ValueError as error:
             raise CorruptFileError(f"unknown HFile compression codec number {number}", path=path) from error
         if codec not in (Codec.GZ, Codec.NONE):
-            raise UnsupportedError(
-                f"HFile compression codec {codec.name} is not supported",
-                path=path,
-                remedy="Hudi writes GZ or NONE; rebuild the metadata table",
-            )
+            remedy = "Hudi writes GZ or NONE; rebuild the metadata table"
+            raise UnsupportedError(f"HFile compression codec {codec.name} is not supported", path=path, remedy=remedy)
         return codec
 
 

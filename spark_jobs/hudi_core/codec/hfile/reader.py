@@ -157,11 +157,8 @@ class HFileReader:
     def _refuse_foreign_features(self) -> None:
         info = self._file_info
         if any(info.get("hfile.MAX_TAGS_LEN", b"")):
-            raise UnsupportedError(
-                "HFile with cell tags is not supported",
-                path=self._path,
-                remedy="Hudi writes none; rebuild the metadata table",
-            )
+            remedy = "Hudi writes none; rebuild the metadata table"
+            raise UnsupportedError("HFile with cell tags is not supported", path=self._path, remedy=remedy)
         encoding = info.get("DATA_BLOCK_ENCODING", b"NONE")
         if encoding != b"NONE":
             raise UnsupportedError(f"HFile data block encoding {encoding!r} is not supported", path=self._path)
@@ -227,10 +224,8 @@ class HFileReader:
 
     def _block(self, entry: IndexEntry, *expected: Magic) -> bytes:
         if entry.offset + entry.disk_size > self.trailer.load_on_open_offset:
-            raise CorruptFileError(
-                f"HFile index points to {entry.disk_size} bytes at {entry.offset}, past the data blocks",
-                path=self._path,
-            )
+            message = f"HFile index points to {entry.disk_size} bytes at {entry.offset}, past the data blocks"
+            raise CorruptFileError(message, path=self._path)
         source = Reader(self._range(entry.offset, entry.disk_size), self._path, base=entry.offset)
         return read_block(source, self.trailer.codec, *expected, limits=self._limits)
 
@@ -238,8 +233,6 @@ class HFileReader:
         self._limits.check(Limit.HFILE_BLOCK, length, self._path, what="a part of the HFile")
         data = self._read_range(offset, length)
         if len(data) != length:
-            raise CorruptFileError(
-                f"file ends at byte {offset + len(data)}, {length} bytes were needed from byte {offset}",
-                path=self._path,
-            )
+            message = f"file ends at byte {offset + len(data)}, {length} bytes were needed from byte {offset}"
+            raise CorruptFileError(message, path=self._path)
         return data

@@ -53,22 +53,16 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
         raise CorruptFileError(f"HFile of {size} bytes does not end with a trailer: it is cut, or no HFile", path=path)
     major = int.from_bytes(data[-3:], "big")
     if major != _MAJOR_VERSION:
-        raise UnsupportedError(
-            f"HFile version {major} is not supported",
-            path=path,
-            remedy="only version 3, which Hudi writes, can be read",
-        )
+        remedy = "only version 3, which Hudi writes, can be read"
+        raise UnsupportedError(f"HFile version {major} is not supported", path=path, remedy=remedy)
     source = Reader(data[len(MAGIC) : -4], path, base=size - TRAILER_SIZE + len(MAGIC))
     numbers: dict[int, int] = {}
     for number, value in read_fields(read_delimited(source)):
         if isinstance(value, int):
             numbers[number] = value
         elif number == _ENCRYPTION_KEY_FIELD and value:
-            raise UnsupportedError(
-                "HFile is encrypted",
-                path=path,
-                remedy="Hudi does not write encrypted HFiles; rebuild the metadata table",
-            )
+            remedy = "Hudi does not write encrypted HFiles; rebuild the metadata table"
+            raise UnsupportedError("HFile is encrypted", path=path, remedy=remedy)
     codec = Codec.of(numbers.get(_CODEC_FIELD, Codec.NONE.value), path)
     trailer = Trailer(codec, *(numbers.get(field, 0) for field in range(1, _COMPARATOR_FIELD)))
     end = size - TRAILER_SIZE

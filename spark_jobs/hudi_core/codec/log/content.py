@@ -89,11 +89,8 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
     version = reader.i32()
     if version in (1, 2):
         remedy = "compact the file group with the Hudi version that wrote it"
-        raise UnsupportedError(
-            f"delete block of version {version} holds Kryo-serialised Java objects (Hudi before 0.14)",
-            path=path,
-            remedy=remedy,
-        )
+        message = f"delete block of version {version} holds Kryo-serialised Java objects (Hudi before 0.14)"
+        raise UnsupportedError(message, path=path, remedy=remedy)
     if version != DELETE_BLOCK_VERSION:
         raise CorruptFileError(f"unknown delete block version {version}", path=path)
     length = reader.i32()

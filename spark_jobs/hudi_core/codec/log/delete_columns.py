@@ -115,10 +115,8 @@ def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
     ]
     longest = max(map(len, lists), default=0)
     if longest > MAX_ORDERING_FIELDS:
-        raise CorruptFileError(
-            f"a delete has {longest} ordering values; more than {MAX_ORDERING_FIELDS} ordering fields are refused",
-            path=path,
-        )
+        message = f"a delete has {longest} ordering values; more than {MAX_ORDERING_FIELDS} ordering fields are refused"
+        raise CorruptFileError(message, path=path)
     parts = [("", [None if ordering is None or ordering.kind == "array" else ordering for ordering in orderings])]
     parts += [
         (f"{position}.", [values[position] if position < len(values) else None for values in lists])

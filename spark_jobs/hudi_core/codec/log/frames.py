@@ -56,11 +56,8 @@ def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBl
         if fault:
             corrupt += 1
             if corrupt > _MAX_CORRUPT:
-                raise CorruptFileError(
-                    f"more than {_MAX_CORRUPT} corrupt blocks, the last at byte {position}: {fault}",
-                    path=path,
-                    remedy=_REMEDY,
-                )
+                message = f"more than {_MAX_CORRUPT} corrupt blocks, the last at byte {position}: {fault}"
+                raise CorruptFileError(message, path=path, remedy=_REMEDY)
             end = window.find(MAGIC, position + len(MAGIC))
             yield CorruptBlock(path, position, end - position, fault)
             position = end
@@ -102,10 +99,8 @@ class _Window:
                 return start, data
         data = self._read_at(offset, min(max(length, room), self.size - offset))
         if len(data) < length:
-            raise CorruptFileError(
-                f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut",
-                path=self.path,
-            )
+            message = f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut"
+            raise CorruptFileError(message, path=self.path)
         self._parts = [*self._parts[-1:], (offset, data)]
         return offset, data
 
@@ -151,10 +146,8 @@ def _read_frame(window: _Window, position: int) -> LogBlock:
     content = reader.position
     footer_room = length - content - content_length - 8
     if content_length < 0 or footer_room < 4:
-        raise CorruptFileError(
-            f"log block at byte {position}: content of {content_length} bytes does not fit a block of {length}",
-            path=window.path,
-        )
+        message = f"log block at byte {position}: content of {content_length} bytes does not fit a block of {length}"
+        raise CorruptFileError(message, path=window.path)
     tail = Reader(
         window.get(body + content + content_length, footer_room), window.path, base=body + content + content_length
     )

@@ -62,11 +62,8 @@ class ParquetBaseFile:
         for number in range(self.metadata.num_row_groups):
             found = self.metadata.row_group(number).num_columns
             if found != columns:
-                raise CorruptFileError(
-                    f"row group {number} of the Parquet file has {found} columns, and its schema {columns}",
-                    path=self.path,
-                    remedy=f"the file is damaged; {_RESTORE}",
-                )
+                message = f"row group {number} of the Parquet file has {found} columns, and its schema {columns}"
+                raise CorruptFileError(message, path=self.path, remedy=f"the file is damaged; {_RESTORE}")
 
     def __enter__(self) -> ParquetBaseFile:
         return self
@@ -223,11 +220,9 @@ def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterat
         raise
     except (MemoryError, pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, MemoryError):
-            raise ExecutionError(
-                f"cannot {verb} this {form} file: there is not enough memory: {error}",
-                path=path,
-                remedy="give the process more memory, or read fewer rows at once (airflow_hudi.batch.rows)",
-            ) from error
+            message = f"cannot {verb} this {form} file: there is not enough memory: {error}"
+            remedy = "give the process more memory, or read fewer rows at once (airflow_hudi.batch.rows)"
+            raise ExecutionError(message, path=path, remedy=remedy) from error
         if isinstance(error, pa.ArrowNotImplementedError) or (form == "ORC" and "ime zone" in str(error)):
             raise UnsupportedError(f"cannot {verb} this {form} file: {error}", path=path) from error
         if isinstance(error, OSError) and (verb == "write" or error.errno is not None):

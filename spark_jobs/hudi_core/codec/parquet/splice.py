@@ -110,11 +110,8 @@ class RowGroupSource:
                 raise self._damaged(number, f"it has {values} values, and the row group 0 rows")
 
     def _damaged(self, number: int, what: object) -> CorruptFileError:
-        return CorruptFileError(
-            f"a column of row group {number} of the Parquet file is damaged: {what}",
-            path=self.path,
-            remedy="restore it, or roll back the commit that wrote it",
-        )
+        message = f"a column of row group {number} of the Parquet file is damaged: {what}"
+        return CorruptFileError(message, path=self.path, remedy="restore it, or roll back the commit that wrote it")
 
     def _read(self, chunk: Struct) -> ChunkBytes:
         if {Chunk.file_path, Chunk.crypto, Chunk.encrypted} & chunk.keys():

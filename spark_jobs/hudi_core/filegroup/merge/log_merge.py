@@ -100,11 +100,8 @@ class LogMerger:
         for a partial block where it would be merged by other rules as well.
         """
         if partial is not None and (self._policy.fill is not Fill.NOTHING or self._policy.whole_rows):
-            raise UnsupportedError(
-                "a partial-update block in a table whose rows are merged field by field already",
-                path=path,
-                remedy="compact the table with Hudi",
-            )
+            message = "a partial-update block in a table whose rows are merged field by field already"
+            raise UnsupportedError(message, path=path, remedy="compact the table with Hudi")
         self._partial |= partial is not None
         keys = record_keys(batch, self._policy.key_fields, path=path)
         flagged = delete_flags(batch, self._policy)

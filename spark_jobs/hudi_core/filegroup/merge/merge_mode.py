@@ -65,11 +65,9 @@ def payload_of(name: str | None, ordering_fields: tuple[str, ...], *, default: P
             ),
         ) from None
     if payload is Payload.POSTGRES and ordering_fields != (POSTGRES_ORDER,):
-        raise UnsupportedError(
-            f"{payload.value} with the ordering field {', '.join(ordering_fields) or 'none'}",
-            path=path,
-            remedy=f"it compares rows by {POSTGRES_ORDER}, so that must be the ordering field",
-        )
+        message = f"{payload.value} with the ordering field {', '.join(ordering_fields) or 'none'}"
+        remedy = f"it compares rows by {POSTGRES_ORDER}, so that must be the ordering field"
+        raise UnsupportedError(message, path=path, remedy=remedy)
     return payload
 
 
@@ -138,11 +136,8 @@ def resolve_mode(config: TableConfig) -> Mode:
         try:
             mode = Mode(name)
         except ValueError:
-            raise ConfigError(
-                f"{MERGE_MODE_KEY} is {name!r}",
-                path=config.path,
-                remedy=f"{', '.join(mode.value for mode in Mode)} are known",
-            ) from None
+            remedy = f"{', '.join(mode.value for mode in Mode)} are known"
+            raise ConfigError(f"{MERGE_MODE_KEY} is {name!r}", path=config.path, remedy=remedy) from None
     else:
         by_payload = _BY_PAYLOAD.get(config.payload_class, Mode.CUSTOM) if config.payload_class else None
         by_strategy = _BY_STRATEGY.get(strategy, Mode.CUSTOM) if strategy else None

@@ -102,11 +102,9 @@ class PayloadStore:
                 writer.write_batch(chunk)
             mapped = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
         except OSError as error:
-            raise ExecutionError(
-                f"log records could not be spilled: {error}",
-                path=str(self._folder or tempfile.gettempdir()),
-                remedy="free disk space, or raise the memory budget",
-            ) from error
+            message = f"log records could not be spilled: {error}"
+            remedy = "free disk space, or raise the memory budget"
+            raise ExecutionError(message, path=str(self._folder or tempfile.gettempdir()), remedy=remedy) from error
         self.spilled_bytes += chunk.nbytes
         return mapped
 

@@ -61,11 +61,8 @@ def _text(column: pa.Array, path: str) -> pa.Array:
         return column
     if pa.types.is_integer(column.type) or pa.types.is_large_string(column.type):
         return column.cast(pa.string())
-    raise UnsupportedError(
-        f"record keys of type {column.type}",
-        path=path,
-        remedy="keys without _hoodie_ columns are text or whole numbers",
-    )
+    remedy = "keys without _hoodie_ columns are text or whole numbers"
+    raise UnsupportedError(f"record keys of type {column.type}", path=path, remedy=remedy)
 
 
 def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
@@ -83,10 +80,8 @@ def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_
 
 def _marked(column: pa.Array, mark: DeleteMark) -> NDArray[np.bool_]:
     if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
-        raise UnsupportedError(
-            f"delete field {mark.column!r} of type {column.type}",
-            remedy="text, whole numbers and booleans are supported",
-        )
+        remedy = "text, whole numbers and booleans are supported"
+        raise UnsupportedError(f"delete field {mark.column!r} of type {column.type}", remedy=remedy)
     texts = column.cast(pa.string())
     requested = [value.lower() for value in mark.values] if mark.any_case else list(mark.values)
     if mark.any_case:

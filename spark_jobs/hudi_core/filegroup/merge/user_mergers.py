@@ -44,10 +44,8 @@ def merger_named(name: str) -> MergeFunction:
     """Raises ConfigError when this process has none of the name."""
     if name not in _functions:
         known = ", ".join(sorted(_functions)) or "none"
-        raise ConfigError(
-            f"{_OPTION} is {name!r}; this process has {known}",
-            remedy="call register_merger in the module that the job imports",
-        )
+        remedy = "call register_merger in the module that the job imports"
+        raise ConfigError(f"{_OPTION} is {name!r}; this process has {known}", remedy=remedy)
     return _functions[name]
 
 
@@ -67,8 +65,6 @@ def apply_merger(name: str, older: pa.RecordBatch, newer: pa.RecordBatch) -> tup
         )
     mask = np.zeros(older.num_rows, dtype=np.bool_) if deleted is None else np.asarray(deleted)
     if mask.dtype != np.bool_ or mask.shape != (older.num_rows,):
-        raise ConfigError(
-            f"merge function {name!r} returned a delete mask that is not {older.num_rows} booleans",
-            remedy="correct the function",
-        )
+        message = f"merge function {name!r} returned a delete mask that is not {older.num_rows} booleans"
+        raise ConfigError(message, remedy="correct the function")
     return merged, mask

@@ -42,11 +42,9 @@ def refuse_skeleton(path: str) -> None:
     lacks is in another table's file, not null. A bootstrap by full records writes whole files, by another instant.
     """
     if parse_base_file(path.rpartition("/")[2]).instant == BOOTSTRAP_INSTANT:
-        raise UnsupportedError(
-            "the file holds the _hoodie_ columns alone, of rows that a bootstrap left in another table's files",
-            path=path,
-            remedy="rewrite the table with Hudi's clustering, or use Hudi for this",
-        )
+        message = "the file holds the _hoodie_ columns alone, of rows that a bootstrap left in another table's files"
+        remedy = "rewrite the table with Hudi's clustering, or use Hudi for this"
+        raise UnsupportedError(message, path=path, remedy=remedy)
 
 
 @contextmanager
@@ -69,11 +67,8 @@ def open_replaced_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]
     refuse_skeleton(path)
     with open_base_file(storage, path) as base:
         if OPERATION in base.schema.names:
-            raise UnsupportedError(
-                f"rows with the column {OPERATION}",
-                path=path,
-                remedy="compact and cluster tables of change operations with Hudi",
-            )
+            remedy = "compact and cluster tables of change operations with Hudi"
+            raise UnsupportedError(f"rows with the column {OPERATION}", path=path, remedy=remedy)
         yield base
 
 

@@ -118,11 +118,8 @@ def has_operations(blocks: Iterable[LogBlock]) -> bool:
 
 def _check_operation(names: Iterable[str], schema: pa.Schema, block: LogBlock) -> None:
     if OPERATION in names and OPERATION not in schema.names:
-        raise UnsupportedError(
-            f"log records with the column {OPERATION}",
-            path=block.path,
-            remedy="compact tables of change operations with Hudi",
-        )
+        remedy = "compact tables of change operations with Hudi"
+        raise UnsupportedError(f"log records with the column {OPERATION}", path=block.path, remedy=remedy)
 
 
 def partial_columns(block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource]) -> frozenset[str] | None:

@@ -108,11 +108,9 @@ class ScanResult:
         """Raises CorruptFileError naming the first corrupt block that no rollback removed."""
         if self.corrupt:
             first = self.corrupt[0]
-            raise CorruptFileError(
-                f"corrupt log block of {first.length} bytes at byte {first.offset}: {first.reason}",
-                path=first.path,
-                remedy="rows may be missing; restore the file, or go on without them: read without --strict",
-            )
+            message = f"corrupt log block of {first.length} bytes at byte {first.offset}: {first.reason}"
+            remedy = "rows may be missing; restore the file, or go on without them: read without --strict"
+            raise CorruptFileError(message, path=first.path, remedy=remedy)
 
 
 def scan_log_files(
@@ -216,11 +214,8 @@ def _target_of(command: LogBlock, remedy: str | None) -> str:
     """The instant whose blocks a command removes; every command removes the corrupt blocks, too."""
     target = command.target_instant_time
     if not command.is_rollback or not target:
-        raise UnsupportedError(
-            f"log command block at byte {command.offset} is not a rollback of an instant",
-            path=command.path,
-            remedy=remedy,
-        )
+        message = f"log command block at byte {command.offset} is not a rollback of an instant"
+        raise UnsupportedError(message, path=command.path, remedy=remedy)
     return target
 
 

@@ -201,11 +201,9 @@ class ReaderSpec:
         found = []
         if self.commit_times is not None:
             if not self.config.populate_meta_fields:
-                raise UnsupportedError(
-                    "the table has no _hoodie_ columns, so its rows do not record their commit",
-                    path=self.config.path,
-                    remedy="an incremental query needs hoodie.populate.meta.fields=true",
-                )
+                message = "the table has no _hoodie_ columns, so its rows do not record their commit"
+                remedy = "an incremental query needs hoodie.populate.meta.fields=true"
+                raise UnsupportedError(message, path=self.config.path, remedy=remedy)
             found.append(of_commit_times(self.commit_times))
         if self.predicate is not None:
             found.append(of_predicate(self.predicate, self.output.all, self.zone))

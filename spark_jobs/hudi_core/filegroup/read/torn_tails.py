@@ -60,11 +60,8 @@ def refuse_lost(scan: ScanResult, writes: CompletedWrites) -> None:
     )
     for block, covered in judged:
         if covered is not None:
-            raise CorruptFileError(
-                f"corrupt log block of {block.length} bytes at byte {block.offset}: {block.reason}; {covered}",
-                path=block.path,
-                remedy=_REMEDY,
-            )
+            message = f"corrupt log block of {block.length} bytes at byte {block.offset}: {block.reason}; {covered}"
+            raise CorruptFileError(message, path=block.path, remedy=_REMEDY)
 
 
 class _Bytes(NamedTuple):

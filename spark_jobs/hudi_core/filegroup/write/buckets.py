@@ -52,27 +52,18 @@ class Buckets:
                 "the table has buckets by consistent hashing", path=path, remedy="overwrite it with Hudi"
             )
         if PARTITION_BUCKETS.read(options, path=path) is not None:
-            raise UnsupportedError(
-                f"{PARTITION_BUCKETS.name}, by which partitions have different numbers of buckets",
-                path=path,
-                remedy="overwrite the table with Hudi",
-            )
+            message = f"{PARTITION_BUCKETS.name}, by which partitions have different numbers of buckets"
+            raise UnsupportedError(message, path=path, remedy="overwrite the table with Hudi")
         count = NUM_BUCKETS.read(options, path=path)
         if count is None:
-            raise ConfigError(
-                f"{INDEX_TYPE.name} is BUCKET without {NUM_BUCKETS.name}",
-                path=path,
-                remedy=f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it",
-            )
+            remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
+            raise ConfigError(f"{INDEX_TYPE.name} is BUCKET without {NUM_BUCKETS.name}", path=path, remedy=remedy)
         keys = config.record_key_fields
         fields = HASH_FIELDS.read(options, path=path) or keys
         other = next((name for name in fields if name not in keys), None)
         if other is not None:
-            raise ConfigError(
-                f"{HASH_FIELDS.name} names {other!r}, which is not of the record key {','.join(keys)}",
-                path=path,
-                remedy="name fields of the record key in it",
-            )
+            message = f"{HASH_FIELDS.name} names {other!r}, which is not of the record key {','.join(keys)}"
+            raise ConfigError(message, path=path, remedy="name fields of the record key in it")
         return Buckets(count, fields, keys)
 
     def numbers(self, keys: pa.Array, *, path: str) -> NDArray[np.int64]:
@@ -98,11 +89,8 @@ class Buckets:
         unread = named & pc.is_null(found).to_numpy(zero_copy_only=False)
         if unread.any():
             key = keys[int(unread.argmax())].as_py()
-            raise FormatError(
-                f"the bucket of the key {key!r} depends on the release of Hudi: it holds a colon or a comma",
-                path=path,
-                remedy="overwrite the table with Hudi",
-            )
+            message = f"the bucket of the key {key!r} depends on the release of Hudi: it holds a colon or a comma"
+            raise FormatError(message, path=path, remedy="overwrite the table with Hudi")
         return [pc.struct_field(found, f"f{self.key_fields.index(name)}").fill_null("") for name in self.fields]
 
 

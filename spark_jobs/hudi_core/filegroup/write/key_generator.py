@@ -119,11 +119,9 @@ class KeyGenerator:
             if name in dropped:
                 continue
             if name not in schema.names:
-                raise ConfigError(
-                    f"the table has no column {name!r}, which its keys are made of",
-                    path=path,
-                    remedy="correct hoodie.table.recordkey.fields and hoodie.table.partition.fields of the table",
-                )
+                message = f"the table has no column {name!r}, which its keys are made of"
+                remedy = "correct hoodie.table.recordkey.fields and hoodie.table.partition.fields of the table"
+                raise ConfigError(message, path=path, remedy=remedy)
             if name not in self.times:
                 field_texts(pa.nulls(0, schema.field(name).type), name, path=path)
 
@@ -132,11 +130,8 @@ class KeyGenerator:
         texts = [field_texts(_column(batch, name), name, path=path) for name in self.record_fields]
         absent = reduce(pc.and_, [pc.fill_null(pc.equal(text, ""), True) for text in texts])
         if pc.any(absent).as_py():
-            raise FormatError(
-                f"{pc.sum(absent).as_py()} rows have no record key in {', '.join(self.record_fields)}",
-                path=path,
-                remedy="give each row a key",
-            )
+            message = f"{pc.sum(absent).as_py()} rows have no record key in {', '.join(self.record_fields)}"
+            raise FormatError(message, path=path, remedy="give each row a key")
         return labelled_keys(self.record_fields, texts) if self.labelled else texts[0]
 
     def partitions(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
@@ -147,11 +142,8 @@ class KeyGenerator:
             return pa.repeat(pa.scalar(""), batch.num_rows)
         parts = [self._part(_column(batch, name), name, path) for name in self.partition_fields]
         if self.sql_times is not None and any(pc.any(pc.match_substring(part, "/")).as_py() for part in parts):
-            raise FormatError(
-                "a partition value holds a slash, beside which Spark SQL writes timestamps as numbers",
-                path=path,
-                remedy="write these rows with Hudi",
-            )
+            message = "a partition value holds a slash, beside which Spark SQL writes timestamps as numbers"
+            raise FormatError(message, path=path, remedy="write these rows with Hudi")
         return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
 
     def _part(self, column: pa.Array, name: str, path: str) -> pa.Array:
@@ -183,22 +175,16 @@ def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
     if pa.types.is_date32(kind):
         days = pc.min_max(column.cast(pa.int32()))
         if days["min"].is_valid and not _FIRST_DAY <= days["min"].as_py() <= days["max"].as_py() <= _LAST_DAY:
-            raise FormatError(
-                f"the key or partition field {name!r} holds a date outside of the years 1 to 9999",
-                path=path,
-                remedy="correct the rows",
-            )
+            message = f"the key or partition field {name!r} holds a date outside of the years 1 to 9999"
+            raise FormatError(message, path=path, remedy="correct the rows")
     if pa.types.is_string(kind):
         return column
     if pa.types.is_timestamp(kind):
         return column.cast(pa.int64()).cast(pa.string())
     if pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())
-    raise UnsupportedError(
-        f"the key or partition field {name!r} of type {kind}",
-        path=path,
-        remedy="text, whole numbers, booleans, dates and timestamps are made into keys here; use Hudi itself",
-    )
+    remedy = "text, whole numbers, booleans, dates and timestamps are made into keys here; use Hudi itself"
+    raise UnsupportedError(f"the key or partition field {name!r} of type {kind}", path=path, remedy=remedy)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:

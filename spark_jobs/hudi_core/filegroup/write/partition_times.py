@@ -80,11 +80,9 @@ class TimeFormat:
         """
         kind = TIME_TYPE.read(settings, path=path)
         if kind is None:
-            raise ConfigError(
-                f"the table does not record {TIME_TYPE.name}, which its partition paths depend on",
-                path=path,
-                remedy=f"give the writers' value, as in --option {TIME_TYPE.name}=EPOCHMILLISECONDS",
-            )
+            message = f"the table does not record {TIME_TYPE.name}, which its partition paths depend on"
+            remedy = f"give the writers' value, as in --option {TIME_TYPE.name}=EPOCHMILLISECONDS"
+            raise ConfigError(message, path=path, remedy=remedy)
         output = TIME_OUTPUT.read(settings, path=path)
         if output is None:
             raise ConfigError(f"{TIME_OUTPUT.name} is not set", path=path, remedy="give the writers' value")
@@ -110,11 +108,8 @@ class TimeFormat:
         UnsupportedError for a column of another type.
         """
         if column.null_count:
-            raise FormatError(
-                f"{column.null_count} rows have no value in the partition column of times",
-                path=path,
-                remedy="give each row a time, or write these rows with Hudi",
-            )
+            message = f"{column.null_count} rows have no value in the partition column of times"
+            raise FormatError(message, path=path, remedy="give each row a time, or write these rows with Hudi")
         if pa.types.is_integer(column.type) and self.unit is not None:
             local = self._of_numbers(column.cast(pa.int64()), self.unit, path)
         elif pa.types.is_string(column.type) and self.unit is None:

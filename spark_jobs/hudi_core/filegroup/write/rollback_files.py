@@ -72,11 +72,8 @@ def is_named_after_another(storage: Storage, failed: str, partition: str, name: 
     except StorageNotFoundError:
         return True
     if failed in instants and len(instants) > 1:
-        raise FormatError(
-            f"the log file has blocks of {failed}, which is rolled back, and of other instants",
-            path=path,
-            remedy="let the table's writer roll the instant back",
-        )
+        message = f"the log file has blocks of {failed}, which is rolled back, and of other instants"
+        raise FormatError(message, path=path, remedy="let the table's writer roll the instant back")
     return instants == {failed}
 
 
