@@ -187,9 +187,8 @@ def _read_head(source: Reader) -> tuple[int, int]:
     if version != _VERSION or not 1 <= probes <= _MAX_PROBES or bits < 1:
         raise source.fail(f"bloom filter head is wrong (version {version}, {probes} probes, {bits} bits)")
     if hash_type != _MURMUR:
-        raise UnsupportedError(
-            f"bloom filter hash type {hash_type} is not supported", path=source.path, remedy="Hudi writes murmur (1)"
-        )
+        remedy = "Hudi writes murmur (1)"
+        raise UnsupportedError(f"bloom filter hash type {hash_type} is not supported", path=source.path, remedy=remedy)
     return probes, bits
 
 

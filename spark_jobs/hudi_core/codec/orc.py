@@ -180,9 +180,8 @@ def _read(file: BinaryIO, start: int, length: int, path: str) -> bytes:
     file.seek(start)
     data = file.read(length)
     if len(data) != length:
-        raise CorruptFileError(
-            f"read {len(data)} bytes at byte {start} of the ORC file where {length} should be", path=path
-        )
+        message = f"read {len(data)} bytes at byte {start} of the ORC file where {length} should be"
+        raise CorruptFileError(message, path=path)
     return data
 
 

@@ -173,9 +173,8 @@ def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.Reco
                     starts.append(starts[-1] + message.size)
         return Run(path, np.array(shards, dtype=np.int64), np.array(starts, dtype=np.int64))
     except OSError as error:
-        raise ExecutionError(
-            f"rows of an exchange could not be written to {path}: {error}", remedy=_SPILL_REMEDY
-        ) from error
+        message = f"rows of an exchange could not be written to {path}: {error}"
+        raise ExecutionError(message, remedy=_SPILL_REMEDY) from error
 
 
 def _messages(rows: pa.Table | pa.RecordBatch) -> Iterator[pa.Buffer]:

@@ -73,9 +73,8 @@ def _checked(cls: type, read: Callable[[], T]) -> T:
     try:
         return read()
     except (ValueError, TypeError, KeyError, AttributeError, InvalidOperation) as error:
-        raise ConfigError(
-            f"a {cls.__name__} is not what this version writes: {error}", remedy="use the same release on both sides"
-        ) from error
+        remedy = "use the same release on both sides"
+        raise ConfigError(f"a {cls.__name__} is not what this version writes: {error}", remedy=remedy) from error
 
 
 def _written(form: _Form, value: Any) -> Any:

@@ -44,9 +44,8 @@ def bind(expr: tree.Expr, schema: pa.Schema, *, zone: str | None = None) -> Boun
     zone_of(wall)
     for node in tree.walk(expr):
         if isinstance(node, tree.Compare) and node.operator not in tree.OPERATORS:
-            raise ConfigError(
-                f"unknown operator {node.operator!r}", remedy=f"known are {', '.join(sorted(tree.OPERATORS))}"
-            )
+            remedy = f"known are {', '.join(sorted(tree.OPERATORS))}"
+            raise ConfigError(f"unknown operator {node.operator!r}", remedy=remedy)
     binder = _Binder(schema, wall)
     used = {
         path[0]
@@ -113,9 +112,8 @@ class _Binder:
         if isinstance(expr, tree.In):
             return self._membership(operand, kind, expr.values, negated)
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise ConfigError(
-                f"{name_of(operand)!r} is {kind}, and LIKE is of text", remedy="compare it with a literal of its type"
-            )
+            remedy = "compare it with a literal of its type"
+            raise ConfigError(f"{name_of(operand)!r} is {kind}, and LIKE is of text", remedy=remedy)
         return _text_match(expr, operand, negated)
 
     def _of_literal(
@@ -128,9 +126,8 @@ class _Binder:
             return self.node(
                 tree.Or(tuple(tree.Compare(tree.EQ, literal, value) for value in expr.values)), negated=negated
             )
-        raise ConfigError(
-            f"LIKE of the literal {literal.value!r} compares nothing of the table", remedy="name a column"
-        )
+        remedy = "name a column"
+        raise ConfigError(f"LIKE of the literal {literal.value!r} compares nothing of the table", remedy=remedy)
 
     def _compare(self, expr: tree.Compare, negated: bool) -> Node:
         left, operator, right = resolve(expr.left, self._schema), expr.operator, resolve(expr.right, self._schema)
@@ -206,9 +203,8 @@ def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
             known = ", ".join(field.name for field in fields) or "none"
             raise ConfigError(f"no column {at!r}", remedy=f"the {'columns' if depth == 0 else 'fields'} are {known}")
         if len(same) > 1:
-            raise ConfigError(
-                f"column {at!r} is ambiguous", remedy=f"write one of {', '.join(field.name for field in same)}"
-            )
+            remedy = f"write one of {', '.join(field.name for field in same)}"
+            raise ConfigError(f"column {at!r} is ambiguous", remedy=remedy)
         found.append(same[0].name)
         kind = same[0].type
         fields = [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_struct(kind) else []
@@ -227,9 +223,8 @@ def _compare_literals(left: tree.Literal, operator: str, right: tree.Literal, ne
         return ((left.value is None and right.value is None) is not negated) if operator == tree.SAME else False
     numbers = ("integer", "decimal", "double")
     if left.kind != right.kind and not (left.kind in numbers and right.kind in numbers):
-        raise ConfigError(
-            f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy="compare literals of one type"
-        )
+        remedy = "compare literals of one type"
+        raise ConfigError(f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy=remedy)
     # Python compares no timestamp that has a zone with one that has none.
     a, b = (instant(item.value, zone) if isinstance(item.value, dt.datetime) else item.value for item in (left, right))
     result = {tree.EQ: a == b, tree.SAME: a == b, tree.NE: a != b}.get(operator)

@@ -42,18 +42,16 @@ def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> 
     """The function's values. Raises ConfigError for an unknown name, a wrong count or type of arguments."""
     function = FUNCTIONS.get(name)
     if function is None:
-        raise ConfigError(
-            f"the function {name} is not supported in predicates", remedy=f"known are {', '.join(sorted(FUNCTIONS))}"
-        )
+        remedy = f"known are {', '.join(sorted(FUNCTIONS))}"
+        raise ConfigError(f"the function {name} is not supported in predicates", remedy=remedy)
     if not function.least <= len(literals) <= function.most:
         message = f"{name} takes {function.least + 1} to {function.most + 1} arguments, not {len(literals) + 1}"
         raise ConfigError(message, remedy="correct the expression")
     try:
         return function.compute(array, literals, zone)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{name} cannot be computed of {array.type}: {error}", remedy="correct the expression"
-        ) from error
+        remedy = "correct the expression"
+        raise ConfigError(f"{name} cannot be computed of {array.type}: {error}", remedy=remedy) from error
 
 
 def _text_function(compute: Callable[[pa.Array], pa.Array]) -> Compute:
@@ -96,9 +94,8 @@ def _part(compute: Callable[[pa.Array], pa.Array]) -> Compute:
 
 def _from_unixtime(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
     if not pa.types.is_integer(array.type):
-        raise ConfigError(
-            f"from_unixtime takes seconds since 1970 as an integer, not {array.type}", remedy="correct the expression"
-        )
+        remedy = "correct the expression"
+        raise ConfigError(f"from_unixtime takes seconds since 1970 as an integer, not {array.type}", remedy=remedy)
     pattern = _text_of(literals[0], "from_unixtime") if literals else _FROM_UNIXTIME_FORMAT
     return WallTime.of_unix_seconds(array, zone).format(pattern)
 
@@ -107,9 +104,8 @@ def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Ar
     start = _whole_of(literals[0])
     length = _whole_of(literals[1]) if len(literals) > 1 else None
     if start < 0:
-        raise ConfigError(
-            "substring from the end of a text is not supported in predicates", remedy="count from the start, with 1"
-        )
+        remedy = "count from the start, with 1"
+        raise ConfigError("substring from the end of a text is not supported in predicates", remedy=remedy)
     first = max(0, start - 1)
     # Spark counts the length from the requested start, 0 being the same as 1.
     return pc.utf8_slice_codeunits(_text(array), first, None if length is None else first + max(0, length))
@@ -167,9 +163,8 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
     head, rest = operand.arguments[0] if operand.arguments else None, operand.arguments[1:]
     literals = [argument for argument in rest if isinstance(argument, Literal)]
     if head is None or isinstance(head, Literal) or len(literals) != len(rest):
-        raise ConfigError(
-            f"{operand.name} is supported of a column, followed by literals", remedy="correct the expression"
-        )
+        remedy = "correct the expression"
+        raise ConfigError(f"{operand.name} is supported of a column, followed by literals", remedy=remedy)
     return call(operand.name, evaluate(head, batch, zone), literals, zone)
 
 

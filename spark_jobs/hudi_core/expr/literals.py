@@ -51,9 +51,8 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
                 return found
             break
     shown = literal.value if isinstance(literal.value, (int, float, decimal.Decimal)) else repr(str(literal.value))
-    raise ConfigError(
-        f"column {where!r} is {kind} and cannot be compared with the {literal.kind} {shown}", remedy=_remedy(kind)
-    )
+    message = f"column {where!r} is {kind} and cannot be compared with the {literal.kind} {shown}"
+    raise ConfigError(message, remedy=_remedy(kind))
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
@@ -208,9 +207,8 @@ def _in_zone(value: dt.datetime, zone: str) -> dt.datetime:
     try:
         return value if value.tzinfo is None else value.astimezone(zone_of(zone))
     except OverflowError as error:
-        raise ConfigError(
-            f"the timestamp {value} is not within the years 1 to 9999 in {zone}", remedy="write it in local time"
-        ) from error
+        message = f"the timestamp {value} is not within the years 1 to 9999 in {zone}"
+        raise ConfigError(message, remedy="write it in local time") from error
 
 
 def instant(value: dt.datetime, zone: str) -> int:

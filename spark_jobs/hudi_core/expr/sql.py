@@ -75,9 +75,8 @@ def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:
             raise ConfigError(f"{_quoted(text)} is not one predicate", remedy=remedy)
         return _Reader(dialect).predicate(trees[0])
     except (errors.ParseError, errors.TokenError) as error:
-        raise ConfigError(
-            f"{_quoted(text)} is no predicate in {dialect} SQL: {_reason(error)}", remedy="check quotes and brackets"
-        ) from error
+        message = f"{_quoted(text)} is no predicate in {dialect} SQL: {_reason(error)}"
+        raise ConfigError(message, remedy="check quotes and brackets") from error
     except RecursionError as error:
         raise tree.too_deep() from error
 

@@ -77,9 +77,8 @@ class Literal:
         for kind, python_type in _KINDS:
             if isinstance(value, python_type):
                 return Literal(kind, value)
-        raise ConfigError(
-            f"{value!r} is no literal of a predicate", remedy="use a boolean, number, text, bytes, date or timestamp"
-        )
+        remedy = "use a boolean, number, text, bytes, date or timestamp"
+        raise ConfigError(f"{value!r} is no literal of a predicate", remedy=remedy)
 
 
 NULL: Final = Literal("null", None)
@@ -199,9 +198,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def too_deep() -> ConfigError:
-    return ConfigError(
-        f"the predicate nests deeper than {MAX_DEPTH} levels", remedy="write long alternatives as IN lists"
-    )
+    remedy = "write long alternatives as IN lists"
+    return ConfigError(f"the predicate nests deeper than {MAX_DEPTH} levels", remedy=remedy)
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:

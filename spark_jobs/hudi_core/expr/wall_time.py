@@ -51,9 +51,8 @@ class WallTime:
         if pa.types.is_date32(array.type):
             return WallTime._of_seconds(pc.multiply(array.cast(pa.int32()).cast(pa.int64()), _DAY), None)
         if not pa.types.is_timestamp(array.type):
-            raise ConfigError(
-                f"a function of dates cannot be computed of {array.type}", remedy="correct the expression"
-            )
+            remedy = "correct the expression"
+            raise ConfigError(f"a function of dates cannot be computed of {array.type}", remedy=remedy)
         seconds = _floor_divided(array.cast(pa.int64()), _UNITS[array.type.unit])
         return WallTime._of_seconds(seconds, None if array.type.tz is None else zone)
 
@@ -169,7 +168,6 @@ def zone_of(name: str) -> dt.tzinfo:
             return dt.timezone(-span if offset[1] == "-" else span)
     found = region(name)
     if found is None:
-        raise ConfigError(
-            f"{name!r} is no time zone", remedy="use a region such as Europe/Berlin, or an offset such as +02:00"
-        )
+        remedy = "use a region such as Europe/Berlin, or an offset such as +02:00"
+        raise ConfigError(f"{name!r} is no time zone", remedy=remedy)
     return found

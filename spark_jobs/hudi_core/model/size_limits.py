@@ -138,9 +138,8 @@ def _bytes(name: str, text: str) -> int:
     try:
         value = int(text.strip())
     except ValueError as error:
-        raise ConfigError(
-            f"{name} is {text!r}: not a whole number", remedy="set it to a number of bytes, or leave it out"
-        ) from error
+        remedy = "set it to a number of bytes, or leave it out"
+        raise ConfigError(f"{name} is {text!r}: not a whole number", remedy=remedy) from error
     if not 1 <= value <= MAX_BYTES:
         remedy = f"set it to a number of bytes up to {MAX_BYTES}, or leave it out"
         raise ConfigError(f"{name} is {text!r}: not between 1 and {MAX_BYTES}", remedy=remedy)

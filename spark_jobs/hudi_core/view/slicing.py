@@ -99,9 +99,8 @@ def slicing_for(layout: int, timeline: Timeline, completion_of: CompletionOf) ->
     """The rule of a timeline layout; raises UnsupportedVersionError for one that does not exist."""
     if layout in (1, 2):
         return Slicing(timeline, completion_of if layout == 2 else None)
-    raise UnsupportedVersionError(
-        f"file slices of timeline layout {layout} are not supported", remedy="layouts 1 and 2 are"
-    )
+    remedy = "layouts 1 and 2 are"
+    raise UnsupportedVersionError(f"file slices of timeline layout {layout} are not supported", remedy=remedy)
 
 
 @dataclass(slots=True)

@@ -97,9 +97,8 @@ def _map(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
 def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
     if not _may_change(array.type, target):
         remedy = "Hudi widens int to long, float, double, decimal and string, and changes string to bytes and back"
-        raise FormatError(
-            f"column {at!r} is {array.type} in the data and cannot be read as {target}", path=path, remedy=remedy
-        )
+        message = f"column {at!r} is {array.type} in the data and cannot be read as {target}"
+        raise FormatError(message, path=path, remedy=remedy)
     try:
         if _becomes_text(array.type, target):
             return java_text(array).cast(target)

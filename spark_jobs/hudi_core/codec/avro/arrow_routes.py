@@ -116,9 +116,8 @@ def read_reference(body: memoryview, count: int, avro: AvroType, requested: list
         try:
             chunks.append(pa.array(rows, kind))
         except (pa.ArrowException, OverflowError, TypeError, UnicodeError) as error:
-            raise CorruptFileError(
-                f"records {start} to {start + len(rows) - 1} hold a value that its type cannot: {error}", path=path
-            ) from error
+            message = f"records {start} to {start + len(rows) - 1} hold a value that its type cannot: {error}"
+            raise CorruptFileError(message, path=path) from error
     if stream.tell() != len(body):
         raise CorruptFileError(f"{count} records end after {stream.tell()} of {len(body)} bytes", path=path)
     whole = pa.concat_arrays(chunks) if chunks else pa.array([], kind)

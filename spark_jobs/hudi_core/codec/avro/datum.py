@@ -78,9 +78,8 @@ class DatumCodec:
                 stream, self.parsed, self._shown, return_record_name=True, return_record_name_override=True
             )
         except _DECODE_ERRORS as error:
-            raise CorruptFileError(
-                f"Avro datum does not decode by its schema: {type(error).__name__}: {error}", path=path
-            ) from error
+            message = f"Avro datum does not decode by its schema: {type(error).__name__}: {error}"
+            raise CorruptFileError(message, path=path) from error
 
     def encode(self, value: Any) -> bytes:
         """The datum; an absent field takes its default. Raises FormatError when the value does not fit the schema."""

@@ -159,9 +159,8 @@ class _Resolver:
         if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or precision < 1:
             raise self._bad(f"decimal with precision {precision!r} and scale {scale!r}")
         if precision > MAX_DECIMAL_PRECISION:
-            raise UnsupportedError(
-                f"decimal of precision {precision}; at most {MAX_DECIMAL_PRECISION} is supported", path=self._path
-            )
+            message = f"decimal of precision {precision}; at most {MAX_DECIMAL_PRECISION} is supported"
+            raise UnsupportedError(message, path=self._path)
         return replace(plain, logical=logical, precision=precision, scale=scale)
 
     def _checked_name(self, name: Any) -> str:

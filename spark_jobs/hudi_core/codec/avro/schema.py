@@ -26,9 +26,8 @@ MAX_SCHEMA_BYTES = 16 << 20
 def parse_schema(text: str, *, path: str) -> AvroSchema:
     """The schema in `text`, that of a record; raises CorruptFileError naming `path`, and as check_bounds."""
     if len(text) > MAX_SCHEMA_BYTES:
-        raise CorruptFileError(
-            f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed", path=path
-        )
+        message = f"Avro schema of {len(text)} characters is larger than the {MAX_SCHEMA_BYTES} allowed"
+        raise CorruptFileError(message, path=path)
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -41,9 +40,8 @@ def parse_schema(text: str, *, path: str) -> AvroSchema:
     if not isinstance(fields, list) or not all(
         isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in fields
     ):
-        raise CorruptFileError(
-            "Avro schema is not that of a record: it has no fields, or some without a name", path=path
-        )
+        message = "Avro schema is not that of a record: it has no fields, or some without a name"
+        raise CorruptFileError(message, path=path)
     check_bounds(schema, path=path)
     return schema
 
@@ -161,9 +159,8 @@ class _Bounds:
     def _many(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> _Shape:
         item = self.shape(schema.get("items" if kind == "array" else "values"), namespace, depth + 1)
         if kind == "array" and item.size == 0:
-            raise FormatError(
-                "the Avro schema has an array of items that take no bytes: nothing bounds their number", path=self._path
-            )
+            message = "the Avro schema has an array of items that take no bytes: nothing bounds their number"
+            raise FormatError(message, path=self._path)
         # An entry of a map has a key, which is a value of a byte at least.
         if item.excess + (1 - self._rate if kind == "map" else 0) > 0:
             raise _unbounded(f"{kind} items", self._path)
@@ -196,9 +193,8 @@ class _Bounds:
         if depth > MAX_DEPTH + 1:
             raise self._too_deep()
         if types > MAX_TYPES:
-            raise UnsupportedError(
-                f"Avro schema has more than {MAX_TYPES} types, its named types written out", path=self._path
-            )
+            message = f"Avro schema has more than {MAX_TYPES} types, its named types written out"
+            raise UnsupportedError(message, path=self._path)
         return _Shape(depth, types, size, excess)
 
     def _too_deep(self) -> UnsupportedError:
@@ -217,6 +213,5 @@ def named_type(named: Mapping[str, _Type | None], name: str, namespace: str, pat
 
 
 def _unbounded(what: str, path: str | None) -> FormatError:
-    return FormatError(
-        f"the Avro schema has {what} of so many values without bytes that nothing bounds their number", path=path
-    )
+    message = f"the Avro schema has {what} of so many values without bytes that nothing bounds their number"
+    return FormatError(message, path=path)

@@ -96,14 +96,12 @@ def read_block(source: Reader, codec: Codec, *expected: Magic, limits: SizeLimit
         raise source.fail(f"HFile block is {magic.name}, not {' or '.join(sorted(kind.name for kind in expected))}")
     compressed_size = data_end - HEADER_SIZE
     if compressed_size < 0 or data_size < 0 or per_checksum <= 0:
-        raise source.fail(
-            f"HFile block header holds impossible sizes ({disk_size}, {data_size}, {per_checksum}, {data_end})"
-        )
+        message = f"HFile block header holds impossible sizes ({disk_size}, {data_size}, {per_checksum}, {data_end})"
+        raise source.fail(message)
     checksum_count = -(-data_end // per_checksum)
     if disk_size != compressed_size + 4 * checksum_count:
-        raise source.fail(
-            f"HFile block sizes disagree ({disk_size} is not {compressed_size} and {checksum_count} checksums)"
-        )
+        message = f"HFile block sizes disagree ({disk_size} is not {compressed_size} and {checksum_count} checksums)"
+        raise source.fail(message)
     body = source.view(disk_size)
     compressed = body[:compressed_size]
     _verify(source, checksum_type, per_checksum, b"".join((head, compressed)), body[compressed_size:])
@@ -279,9 +277,8 @@ def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[in
             or not 0 <= row_length <= key_length - _KEY_OVERHEAD
             or end > size
         ):
-            raise source.fail(
-                f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})"
-            )
+            message = f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})"
+            raise source.fail(message)
         yield start + 2, start + 2 + row_length, value_start, end
         position = end
         if with_mvcc:

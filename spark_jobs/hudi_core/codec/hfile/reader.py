@@ -128,9 +128,8 @@ class HFileReader:
             count += len(cells)
             yield cells
         if count != self.trailer.entry_count:
-            raise CorruptFileError(
-                f"HFile holds {count} entries, its trailer says {self.trailer.entry_count}", path=self._path
-            )
+            message = f"HFile holds {count} entries, its trailer says {self.trailer.entry_count}"
+            raise CorruptFileError(message, path=self._path)
 
     def _open(self) -> list[IndexEntry]:
         if self._data_index is not None:
@@ -173,9 +172,8 @@ class HFileReader:
         for entry in self._walk(self._data_index or [], self._rows, self.trailer.data_index_levels - 1, key, unique):
             # Without this, a forged index could have one block read without end.
             if entry.offset <= last:
-                raise CorruptFileError(
-                    f"HFile index goes back from byte {last} to byte {entry.offset}", path=self._path
-                )
+                message = f"HFile index goes back from byte {last} to byte {entry.offset}"
+                raise CorruptFileError(message, path=self._path)
             last = entry.offset
             yield entry
 

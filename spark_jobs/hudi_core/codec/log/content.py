@@ -61,9 +61,8 @@ def avro_block_records(content: bytes | memoryview, *, path: str) -> tuple[int, 
     reader = Reader(content, path)
     version, count = reader.i32(), reader.i32()
     if version not in AVRO_BLOCK_VERSIONS:
-        raise UnsupportedError(
-            f"Avro data block of version {version}; {sorted(AVRO_BLOCK_VERSIONS)} are supported", path=path
-        )
+        message = f"Avro data block of version {version}; {sorted(AVRO_BLOCK_VERSIONS)} are supported"
+        raise UnsupportedError(message, path=path)
     if count < 0 or count * _LENGTH.size > reader.remaining:
         raise CorruptFileError(f"Avro data block claims {count} records in {reader.remaining} bytes", path=path)
     return count, reader.view(reader.remaining)

@@ -49,9 +49,8 @@ def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBl
     while size - position >= len(MAGIC):
         if window.get(position, len(MAGIC)) != MAGIC:
             what = "a log file" if position == 0 else "a log block"
-            raise CorruptFileError(
-                f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=_REMEDY
-            )
+            message = f"byte {position} does not start {what}: the magic #HUDI# is missing"
+            raise CorruptFileError(message, path=path, remedy=_REMEDY)
         fault = _frame_fault(window, position)
         if fault:
             corrupt += 1
@@ -153,9 +152,8 @@ def _read_frame(window: _Window, position: int) -> LogBlock:
     )
     _read_map(tail)
     if not tail.at_end():
-        raise CorruptFileError(
-            f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer", path=window.path
-        )
+        message = f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer"
+        raise CorruptFileError(message, path=window.path)
     return LogBlock(kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length)
 
 
@@ -182,9 +180,8 @@ def _read_map(reader: Reader) -> dict[HeaderKey, str]:
     for _ in range(count):
         ordinal, length = reader.i32(), reader.i32()
         if ordinal not in _KEYS:
-            raise UnsupportedError(
-                f"log block header of unknown kind {ordinal}; a newer Hudi may have written the file", path=reader.path
-            )
+            message = f"log block header of unknown kind {ordinal}; a newer Hudi may have written the file"
+            raise UnsupportedError(message, path=reader.path)
         entries[HeaderKey(ordinal)] = reader.utf8(length)
     return entries
 

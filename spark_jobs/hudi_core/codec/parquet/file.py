@@ -98,9 +98,8 @@ class ParquetBaseFile:
             self._input.seek(start)
             data = self._input.read(length)
         if len(data) != length:
-            raise CorruptFileError(
-                f"the Parquet file has {len(data)} of the {length} bytes at {start}", path=self.path, remedy=_RESTORE
-            )
+            message = f"the Parquet file has {len(data)} of the {length} bytes at {start}"
+            raise CorruptFileError(message, path=self.path, remedy=_RESTORE)
         return data
 
     @property
@@ -227,9 +226,8 @@ def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterat
             raise UnsupportedError(f"cannot {verb} this {form} file: {error}", path=path) from error
         if isinstance(error, OSError) and (verb == "write" or error.errno is not None):
             raise StorageError(f"cannot {verb} the file: {error}", path=path) from error
-        raise CorruptFileError(
-            f"cannot {verb} this {form} file: {error}", path=path, remedy=f"the file is cut or damaged; {_RESTORE}"
-        ) from error
+        remedy = f"the file is cut or damaged; {_RESTORE}"
+        raise CorruptFileError(f"cannot {verb} this {form} file: {error}", path=path, remedy=remedy) from error
 
 
 _READ_AS_CODES: Final = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})

@@ -69,9 +69,8 @@ class BaseFileWriter:
         """Raises ConfigError for an unknown codec, and for a gzip library or level that is not there."""
         codec = CODECS.get(style.codec.upper())
         if codec is None:
-            raise ConfigError(
-                f"Parquet codec {style.codec!r} is not supported", remedy=f"use one of {', '.join(sorted(CODECS))}"
-            )
+            remedy = f"use one of {', '.join(sorted(CODECS))}"
+            raise ConfigError(f"Parquet codec {style.codec!r} is not supported", remedy=remedy)
         self.path = path
         self.schema = bare_schema(schema)
         self.num_rows = 0
@@ -97,9 +96,8 @@ class BaseFileWriter:
         """Appends rows. Raises FormatError where their schema is not the writer's, metadata aside; StorageError."""
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         if not table.schema.equals(self.schema):
-            raise FormatError(
-                f"rows have the columns {bare_schema(table.schema)} and the file {self.schema}", path=self.path
-            )
+            message = f"rows have the columns {bare_schema(table.schema)} and the file {self.schema}"
+            raise FormatError(message, path=self.path)
         self.num_rows += table.num_rows
         most = self._style.row_group_bytes
         for part in _parts(table, most):

@@ -128,9 +128,8 @@ class Ordering:
         arrays = [self._row_values(column, batch) for column in self._in_logs]
         for column, values in zip(self._in_logs, arrays, strict=True):
             if values.null_count and not self.hudi_1:
-                raise ConfigError(
-                    f"{values.null_count} log records have no value in the ordering column {column.name!r}", path=path
-                )
+                message = f"{values.null_count} log records have no value in the ordering column {column.name!r}"
+                raise ConfigError(message, path=path)
         return _joined(arrays, self._in_logs, batch.num_rows)
 
     def base_values(self, batch: pa.RecordBatch) -> pa.Array:

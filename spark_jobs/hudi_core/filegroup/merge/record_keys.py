@@ -32,9 +32,8 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
     texts = [_text(column, path) for column in columns]
     empty = reduce(pc.and_, [pc.fill_null(pc.equal(text, ""), True) for text in texts])
     if pc.any(empty).as_py():
-        raise CorruptFileError(
-            f"{pc.sum(empty).as_py()} records have no value in any of the key fields {', '.join(fields)}", path=path
-        )
+        message = f"{pc.sum(empty).as_py()} records have no value in any of the key fields {', '.join(fields)}"
+        raise CorruptFileError(message, path=path)
     return labelled_keys(fields, texts)
 
 

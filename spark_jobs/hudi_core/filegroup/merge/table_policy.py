@@ -172,7 +172,6 @@ def key_fields(config: TableConfig) -> tuple[str, ...]:
     if config.populate_meta_fields:
         return (RECORD_KEY,)
     if not config.record_key_fields:
-        raise UnsupportedError(
-            "a table without _hoodie_ columns and without record key fields has no record keys", path=config.path
-        )
+        message = "a table without _hoodie_ columns and without record key fields has no record keys"
+        raise UnsupportedError(message, path=config.path)
     return config.record_key_fields

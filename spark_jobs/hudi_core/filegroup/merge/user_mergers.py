@@ -35,9 +35,8 @@ def register_merger(name: str, function: MergeFunction) -> None:
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a merge function", remedy="letters, digits, _, . and - make a name")
     if _functions.setdefault(name, function) is not function:
-        raise ConfigError(
-            f"a merge function {name!r} is registered already", remedy="give each function a name of its own"
-        )
+        remedy = "give each function a name of its own"
+        raise ConfigError(f"a merge function {name!r} is registered already", remedy=remedy)
 
 
 def merger_named(name: str) -> MergeFunction:

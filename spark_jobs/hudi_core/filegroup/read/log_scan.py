@@ -163,9 +163,8 @@ def scan_blocks(
             removed += queued_corrupt
             queued_corrupt = []
         elif block.type not in types:
-            raise UnsupportedError(
-                f"log block of type {block.type.name} at byte {block.offset}", path=block.path, remedy=remedy
-            )
+            message = f"log block of type {block.type.name} at byte {block.offset}"
+            raise UnsupportedError(message, path=block.path, remedy=remedy)
         elif instant > latest_instant:
             newer += 1
         elif not is_committed(instant):

@@ -48,9 +48,8 @@ class Buckets:
         if kind.upper() != "BUCKET" if kind else not NUM_BUCKETS.is_set(options):
             return None
         if BUCKET_ENGINE.read(options, path=path) != "SIMPLE":
-            raise UnsupportedError(
-                "the table has buckets by consistent hashing", path=path, remedy="overwrite it with Hudi"
-            )
+            remedy = "overwrite it with Hudi"
+            raise UnsupportedError("the table has buckets by consistent hashing", path=path, remedy=remedy)
         if PARTITION_BUCKETS.read(options, path=path) is not None:
             message = f"{PARTITION_BUCKETS.name}, by which partitions have different numbers of buckets"
             raise UnsupportedError(message, path=path, remedy="overwrite the table with Hudi")

@@ -159,9 +159,8 @@ def _ends(records: memoryview, count: int, block: LogBlock) -> NDArray[np.int64]
         length = unpack(records, end)[0] if end + _LENGTH.size <= size else -1
         end += _LENGTH.size + length
         if length < 0 or end > size:
-            raise CorruptFileError(
-                f"log block at byte {block.offset} has no record {number} of {length} bytes", path=block.path
-            )
+            message = f"log block at byte {block.offset} has no record {number} of {length} bytes"
+            raise CorruptFileError(message, path=block.path)
     ends[count] = end
     if end != size:
         raise CorruptFileError(f"log block at byte {block.offset} has {size - end} bytes too many", path=block.path)

@@ -127,9 +127,8 @@ class TimeFormat:
         """Local time in seconds, by way of milliseconds, to which TimeUnit.convert cuts towards zero."""
         nanos, ends = _NANOS[unit], pc.min_max(column)
         if len(column) and not _FIRST <= ends["min"].as_py() * nanos <= ends["max"].as_py() * nanos <= _LAST:
-            raise FormatError(
-                f"a partition column of numbers of {unit} holds a time before the year 1 or after 9999", path=path
-            )
+            message = f"a partition column of numbers of {unit} holds a time before the year 1 or after 9999"
+            raise FormatError(message, path=path)
         is_finer = nanos < _MILLI
         millis = pc.divide(column, _MILLI // nanos) if is_finer else pc.multiply(column, nanos // _MILLI)
         seconds = pc.floor_temporal(millis.cast(pa.timestamp("ms")), unit="second").cast(pa.timestamp("s"))
@@ -201,9 +200,8 @@ def _zone(name: str, path: str) -> str:
 
 
 def _not_written(what: str, path: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{what} makes partition paths that are not written here", path=path, remedy="overwrite the table with Hudi"
-    )
+    remedy = "overwrite the table with Hudi"
+    return UnsupportedError(f"{what} makes partition paths that are not written here", path=path, remedy=remedy)
 
 
 _NUMBER: Final = re.compile(r"-?\d+")
@@ -249,9 +247,8 @@ class SqlTimes:
         for name in sorted(local & times):
             kind = columns.field(name).type
             if kind.unit != "us" or kind.tz is None:
-                raise UnsupportedError(
-                    f"local time of the column {name!r} of {kind} in partition paths", path=config.path
-                )
+                message = f"local time of the column {name!r} of {kind} in partition paths"
+                raise UnsupportedError(message, path=config.path)
         zone = READ_ZONE.read(options, path=config.path)
         # Arrow takes offsets without the letters of datetime.timezone.
         return SqlTimes(str(zone_of(zone or "UTC")).removeprefix("UTC") or "UTC", zone is not None)
