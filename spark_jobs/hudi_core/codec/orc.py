@@ -44,12 +44,9 @@ class OrcBaseFile:
         lacks are ignored. Timestamps are moments in microseconds, as Hudi's: ORC keeps the local time of the writer's
         zone.
         """
+        chosen = set(self.schema.names if columns is None else columns)
         # At least one column is read, since a batch without columns has no rows.
-        names = (
-            self.schema.names
-            if columns is None
-            else [name for name in self.schema.names if name in set(columns)] or self.schema.names[:1]
-        )
+        names = [name for name in self.schema.names if name in chosen] or self.schema.names[:1]
         timed = any(_has_timestamps(self.schema.field(name).type) for name in names)
         zones = writer_zones(self._source, self.path, self._tail) if timed else []
         leaves = sum(_leaves(self.schema.field(name).type) for name in names)
@@ -84,10 +81,8 @@ def _micros(array: pa.Array, zone: str) -> pa.Array:
     if pa.types.is_timestamp(kind):
         wall = pc.cast(array, pa.timestamp("us"), safe=False)
         if zone != "UTC":
-            wall = pc.cast(
-                pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="earliest"),
-                pa.timestamp("us", tz="UTC"),
-            )
+            moments = pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="earliest")
+            wall = pc.cast(moments, pa.timestamp("us", tz="UTC"))
         return pc.cast(wall, pa.timestamp("us", tz="UTC"))
     if not _has_timestamps(kind):
         return array
@@ -141,15 +136,12 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
         raise CorruptFileError(f"an ORC postscript names compressed chunks of {block} bytes", path=path)
     start = size - 1 - length - postscript.get(1, 0)
     footer = _plain(_read(file, start, postscript.get(1, 0), path), codec, min(block, _MAX_TAIL), path)
-    found = [
-        _numbers(value, path)
-        for number, value in read_fields(Reader(footer, path))
-        if number == 3 and isinstance(value, bytes)
-    ]
-    stripes = tuple(
-        Stripe(item.get(1, 0), item.get(2, 0) + item.get(3, 0), item.get(4, 0), item.get(5, 0)) for item in found
-    )
-    return Tail(codec, block, stripes)
+    stripes = []
+    for number, value in read_fields(Reader(footer, path)):
+        if number == 3 and isinstance(value, bytes):
+            said = _numbers(value, path)
+            stripes.append(Stripe(said.get(1, 0), said.get(2, 0) + said.get(3, 0), said.get(4, 0), said.get(5, 0)))
+    return Tail(codec, block, tuple(stripes))
 
 
 def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:

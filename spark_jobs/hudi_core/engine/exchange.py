@@ -153,10 +153,8 @@ class RunBuffer:
         starts = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1]])
         ends = np.r_[starts[1:], len(shards)]
         rows = table.select(SHARD_ROWS.names)
-        parts = (
-            (int(shards[start]), iter([rows.slice(start, end - start)]))
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        )
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        parts = ((int(shards[start]), iter([rows.slice(start, end - start)])) for start, end in spans)
         self._runs.append(write_run(self._folder / f"{self._name}-{len(self._runs)}.arrow", parts))
 
 

@@ -53,13 +53,8 @@ def bind(expr: tree.Expr, schema: pa.Schema, *, zone: str | None = None) -> Boun
         for operand in tree.operands(node)
         for path in tree.operand_columns(resolve(operand, schema))
     }
-    return Bound(
-        binder.node(expr, negated=False),
-        schema,
-        wall,
-        zone is not None,
-        tuple(name for name in schema.names if name in used),
-    )
+    columns = tuple(name for name in schema.names if name in used)
+    return Bound(binder.node(expr, negated=False), schema, wall, zone is not None, columns)
 
 
 def resolve(operand: tree.Operand, schema: pa.Schema) -> tree.Operand:

@@ -179,24 +179,8 @@ def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
     return operand.name in _OF_TIME and bool(pa.types.is_timestamp(kind)) and kind.tz is not None
 
 
-_SAME_NAME: Final = (
-    "abs",
-    "day",
-    "hour",
-    "length",
-    "lower",
-    "ltrim",
-    "minute",
-    "month",
-    "rtrim",
-    "second",
-    "substring",
-)
-_EVERYWHERE: Final = {
-    **{name: name for name in (*_SAME_NAME, "trim", "upper", "year")},
-    "date": "to_date",
-    "substr": "substring",
-}
+_SAME_NAME: Final = "abs day hour length lower ltrim minute month rtrim second substring trim upper year"
+_EVERYWHERE: Final = {**{name: name for name in _SAME_NAME.split()}, "date": "to_date", "substr": "substring"}
 _SPARK: Final = {
     **_EVERYWHERE,
     "char_length": "length",

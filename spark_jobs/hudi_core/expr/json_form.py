@@ -28,11 +28,9 @@ def to_json(expr: tree.Expr) -> Json:
         return {"op": "in", **operand, "values": [_operand(value) for value in expr.values]}
     if isinstance(expr, tree.StartsWith):
         return {"op": "starts_with", **operand, "prefix": expr.prefix}
-    return (
-        {"op": "like", **operand, "pattern": expr.pattern}
-        if isinstance(expr, tree.Like)
-        else {"op": "is_null", **operand}
-    )
+    if isinstance(expr, tree.Like):
+        return {"op": "like", **operand, "pattern": expr.pattern}
+    return {"op": "is_null", **operand}
 
 
 def from_json(data: Any) -> tree.Expr:
@@ -45,10 +43,8 @@ def _operand(operand: tree.Operand) -> Json:
         return {"column": list(operand.path)}
     if isinstance(operand, tree.Call):
         return {"call": operand.name, "arguments": [_operand(argument) for argument in operand.arguments]}
-    return {
-        "literal": operand.kind,
-        "value": _WRITE[operand.kind](operand.value) if operand.kind in _WRITE else operand.value,
-    }
+    value = _WRITE[operand.kind](operand.value) if operand.kind in _WRITE else operand.value
+    return {"literal": operand.kind, "value": value}
 
 
 _WRITE: Final[Mapping[str, Callable[[Any], Any]]] = {

@@ -95,11 +95,8 @@ def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None
     if target in _BINARIES and literal.kind in ("text", "bytes"):
         return Literal("bytes", value.encode() if isinstance(value, str) else value)
     if literal.kind != "text":
-        return (
-            literal
-            if literal.kind == {"DATE": "date"}.get(target, "timestamp" if target in _TIMESTAMPS else "")
-            else None
-        )
+        same = {"DATE": "date"}.get(target, "timestamp" if target in _TIMESTAMPS else "")
+        return literal if literal.kind == same else None
     if target == "DATE":
         return Literal("date", parse_date(text))
     return Literal("timestamp", parse_timestamp(text)) if target in _TIMESTAMPS else None

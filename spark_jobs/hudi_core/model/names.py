@@ -119,14 +119,8 @@ def parse_log_file(name: str) -> LogFileName:
     match = _LOG.match(name)
     if match is None:
         raise FormatError(f"not a log file name: {name!r}")
-    token = match["token"]
-    return LogFileName(
-        match["file_id"],
-        match["instant"],
-        int(match["version"]),
-        None if token is None else _token(token),
-        match["cdc"] is not None,
-    )
+    token = None if match["token"] is None else _token(match["token"])
+    return LogFileName(match["file_id"], match["instant"], int(match["version"]), token, match["cdc"] is not None)
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:

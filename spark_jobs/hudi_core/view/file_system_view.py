@@ -59,12 +59,8 @@ class FileSystemView:
     def all_file_groups(self, partition: str) -> list[FileGroup]:
         """Every file group of a partition: replaced ones, and ones without a visible slice, included."""
         if partition not in self._groups:
-            self._groups[partition] = build_file_groups(
-                partition,
-                self._listing.files(partition),
-                self._slicing,
-                compactions=self._compactions.get(partition, ()),
-            )
+            files, compactions = self._listing.files(partition), self._compactions.get(partition, ())
+            self._groups[partition] = build_file_groups(partition, files, self._slicing, compactions=compactions)
         return self._groups[partition]
 
     def file_groups(self, partition: str, as_of: str | None = None) -> Iterator[FileGroup]:

@@ -168,17 +168,14 @@ def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
     """Of several base files of one instant, which only a retried task leaves, the longest is the whole one
     (addBaseFile).
     """
-    base = (
-        parts.bases[0]
-        if len(parts.bases) == 1
-        else max(parts.bases, key=lambda item: (item.size, item.name), default=None)
-    )
+    base = parts.bases[0] if len(parts.bases) == 1 else max(parts.bases, key=_by_size, default=None)
     if not parts.logs:
         return FileSlice(group, instant, base, (), ())
-    return FileSlice(
-        group,
-        instant,
-        base,
-        tuple(data_file for name, data_file in parts.logs if not name.cdc),
-        tuple(data_file for name, data_file in parts.logs if name.cdc),
+    logs, cdc_files = (
+        tuple(data_file for name, data_file in parts.logs if name.cdc is is_cdc) for is_cdc in (False, True)
     )
+    return FileSlice(group, instant, base, logs, cdc_files)
+
+
+def _by_size(file: DataFile) -> tuple[int, str]:
+    return file.size, file.name

@@ -105,11 +105,9 @@ def decode_records(
     for index in requested:
         logical_type(record.fields[index].type, path=path)
     physical = _read(body, count, record, requested, path, route)
-    columns = [
-        to_logical(array, record.fields[index].type, path=path)
-        for array, index in zip(physical, requested, strict=True)
-    ]
-    fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in requested]
+    wanted = [record.fields[index] for index in requested]
+    columns = [to_logical(array, child.type, path=path) for array, child in zip(physical, wanted, strict=True)]
+    fields = [logical_field(child.name, child.type, path=path) for child in wanted]
     # A batch without columns has no rows; one of the reader's own keeps the count.
     read = pa.RecordBatch.from_arrays(columns or [pa.nulls(count)], schema=pa.schema(fields or [("", pa.null())]))
     return pa.Table.from_batches([conform_batch(as_meant(read, reader_schema), reader_schema, path=path)])

@@ -94,11 +94,8 @@ class Encoded:
 
 
 def _array(kind: pa.DataType, offsets: Positions, octets: NDArray[np.uint8]) -> pa.Array:
-    return pa.Array.from_buffers(
-        kind,
-        len(offsets) - 1,
-        [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(octets))],
-    )
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(octets))]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
 class _Broken(Exception):

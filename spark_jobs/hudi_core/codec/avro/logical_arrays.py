@@ -83,16 +83,13 @@ def _symbols(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
 def _decimal(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
     """Big-endian two's complement of any width up to _MAX_DECIMAL_BYTES → 128-bit little-endian."""
     validity, offsets_buffer, data_buffer = array.buffers()
-    wide = pa.types.is_large_binary(array.type)
+    width = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     count = len(array)
-    offsets = (
-        np.frombuffer(offsets_buffer, np.int64 if wide else np.int32, count + 1).astype(np.int64)
-        if count
-        else np.zeros(1, np.int64)
-    )
-    data = (
-        np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
-    )
+    offsets, data = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+    if count:
+        offsets = np.frombuffer(offsets_buffer, width, count + 1).astype(np.int64)
+    if data_buffer is not None and data_buffer.size:
+        data = np.frombuffer(data_buffer, np.uint8)
     valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else np.ones(count, np.bool_)
     lengths = np.where(valid, np.diff(offsets), 1)
     longest = int(lengths.max(initial=0))

@@ -141,15 +141,8 @@ def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) 
     compressed = data if codec is Codec.NONE else _gzip(data)
     data_end = HEADER_SIZE + len(compressed)
     checksum_count = -(-data_end // BYTES_PER_CHECKSUM)
-    head = _HEADER.pack(
-        magic.value,
-        len(compressed) + 4 * checksum_count,
-        len(data),
-        previous_offset,
-        _CRC32C_TYPE,
-        BYTES_PER_CHECKSUM,
-        data_end,
-    )
+    sizes = len(compressed) + 4 * checksum_count, len(data)
+    head = _HEADER.pack(magic.value, *sizes, previous_offset, _CRC32C_TYPE, BYTES_PER_CHECKSUM, data_end)
     whole = head + compressed
     words = (crc32c(whole[start : start + BYTES_PER_CHECKSUM]) for start in range(0, data_end, BYTES_PER_CHECKSUM))
     return whole + b"".join(word.to_bytes(4, "big") for word in words)
@@ -160,14 +153,8 @@ def _gzip(data: bytes) -> bytes:
     bytes.
     """
     deflater = FASTEST.compressobj(_LEVEL if FASTEST is zlib else _FAST_LEVEL, zlib.DEFLATED, -15)
-    return b"".join(
-        (
-            _GZIP_HEADER,
-            deflater.compress(data),
-            deflater.flush(),
-            struct.pack("<II", FASTEST.crc32(data), len(data) & 0xFFFFFFFF),
-        )
-    )
+    tail = struct.pack("<II", FASTEST.crc32(data), len(data) & 0xFFFFFFFF)
+    return b"".join((_GZIP_HEADER, deflater.compress(data), deflater.flush(), tail))
 
 
 _MIN_ENTRY = 13
@@ -271,12 +258,8 @@ def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[in
         start = position + 8
         value_start = start + key_length
         end = value_start + value_length
-        if (
-            key_length < _KEY_OVERHEAD
-            or value_length < 0
-            or not 0 <= row_length <= key_length - _KEY_OVERHEAD
-            or end > size
-        ):
+        # A row of no negative length has room in the key.
+        if value_length < 0 or not 0 <= row_length <= key_length - _KEY_OVERHEAD or end > size:
             message = f"HFile cell claims impossible lengths (key {key_length}, value {value_length}, row {row_length})"
             raise source.fail(message)
         yield start + 2, start + 2 + row_length, value_start, end

@@ -200,10 +200,8 @@ class HFileReader:
             if not children:
                 raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
             self._index_entries += len(children)
-            self._inner[entry.offset] = (
-                children,
-                [row_of_key(child.key, Reader(child.key, self._path)) for child in children],
-            )
+            rows = [row_of_key(child.key, Reader(child.key, self._path)) for child in children]
+            self._inner[entry.offset] = children, rows
         return self._inner[entry.offset]
 
     def _entries_left(self, block: bytes) -> int:

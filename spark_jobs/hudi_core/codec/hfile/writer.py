@@ -124,10 +124,8 @@ class HFileWriter:
         blocks.
         """
         self._flush()
-        meta_index = [
-            IndexEntry(name.encode("utf-8"), *self._append(Magic.META, meta_blocks[name]))
-            for name in sorted(meta_blocks)
-        ]
+        blocks = ((name.encode("utf-8"), meta_blocks[name]) for name in sorted(meta_blocks))
+        meta_index = [IndexEntry(name, *self._append(Magic.META, block)) for name, block in blocks]
         root = encode_root_index(self._index)
         load_on_open, _ = self._append(Magic.ROOT_INDEX, root)
         self._append(Magic.ROOT_INDEX, encode_root_index(meta_index))

@@ -18,13 +18,7 @@ _HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
 ORDERING_TYPES = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "bytes": "bytes",
-    "string": "string",
+    **{kind: kind for kind in ("boolean", "int", "long", "float", "double", "bytes", "string")},
     "date": "int",
     "decimal": "bytes",
     "time_micros": "long",

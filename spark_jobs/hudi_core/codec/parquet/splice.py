@@ -203,18 +203,13 @@ def _fits(offset_index: bytes, column_index: bytes, begin: int, pages: list[tupl
 
 def _elements(tree: Struct) -> list[tuple[Any, ...]]:
     """What a schema says of each column; the name of its root says nothing."""
-    elements = tree[File.schema][1].values
-    return [
-        (
-            element.get(Element.kind, (0, None))[1],
-            element.get(Element.length, (0, None))[1] if element.get(Element.kind, (0, None))[1] == 7 else None,
-            element[Element.repetition][1] if number else None,
-            element[Element.name][1] if number else None,
-            element.get(Element.children, (0, 0))[1],
-            _annotation(element),
-        )
-        for number, element in enumerate(elements)
-    ]
+    columns = []
+    for number, element in enumerate(tree[File.schema][1].values):
+        kind, length = (element.get(field, (0, None))[1] for field in (Element.kind, Element.length))
+        named = [element[field][1] if number else None for field in (Element.repetition, Element.name)]
+        children = element.get(Element.children, (0, 0))[1]
+        columns.append((kind, length if kind == 7 else None, *named, children, _annotation(element)))
+    return columns
 
 
 def _annotation(element: Struct) -> tuple[Any, ...] | None:

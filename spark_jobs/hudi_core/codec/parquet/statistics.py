@@ -72,12 +72,9 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     upper = [None if item is None else convert(item.max_raw) for item in bounded]
     if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
         upper = [None] * len(upper)
-    return ChunkRanges(
-        pa.array(lower, kind),
-        pa.array(upper, kind),
-        pa.array([item.null_count if item is not None and item.has_null_count else None for item in found], pa.int64()),
-        pa.array([chunk.num_values for chunk in chunks], pa.int64()),
-    )
+    nulls = [item.null_count if item is not None and item.has_null_count else None for item in found]
+    counts = (pa.array(numbers, pa.int64()) for numbers in (nulls, [chunk.num_values for chunk in chunks]))
+    return ChunkRanges(pa.array(lower, kind), pa.array(upper, kind), *counts)
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:

@@ -158,15 +158,9 @@ class CompactReader:
         if kind == MAP:
             self._check_depth(depth)
             key_kind, value_kind, count = self._map_head()
-            one = depth + 1
-            return ThriftMap(
-                key_kind,
-                value_kind,
-                [
-                    (self._value(key_kind, one, element=True), self._value(value_kind, one, element=True))
-                    for _ in range(count)
-                ],
-            )
+            kinds = (key_kind, value_kind)
+            parts = [self._value(part, depth + 1, element=True) for _ in range(count) for part in kinds]
+            return ThriftMap(key_kind, value_kind, list(zip(parts[::2], parts[1::2], strict=True)))
         raise ValueError(f"there is no type {kind}")
 
     def _map_head(self) -> tuple[int, int, int]:

@@ -146,29 +146,15 @@ class LogMerger:
         all_kinds, all_rows, all_values = zip(*self._events, strict=True)
         kinds, rows, values = np.concatenate(all_kinds), np.concatenate(all_rows), pa.concat_arrays(all_values)
         unordered = nulls(values) & (kinds <= Kind.FLAGGED)
-        folded = self._fold(
-            Events(
-                codes,
-                kinds,
-                self._ordering.log_ranks(values) if key_count < len(codes) else rows,
-                rows,
-                unordered,
-                key_count,
-            ),
-            merger,
-        )
+        ranks = self._ordering.log_ranks(values) if key_count < len(codes) else rows
+        folded = self._fold(Events(codes, kinds, ranks, rows, unordered, key_count), merger)
         ordered_by = pa.array(folded.ordered_by)
+        keys = keys if positions is None else keys.take(ordered_by)
+        values = values.take(ordered_by)
+        counts = self._records, self._deletes
+        against_base = pa.concat_arrays(self._against_base).take(ordered_by) if self._against_base else None
         return LogRecords(
-            keys if positions is None else keys.take(ordered_by),
-            folded.kinds,
-            folded.rows,
-            values.take(ordered_by),
-            self._store,
-            merger,
-            self._records,
-            self._deletes,
-            pa.concat_arrays(self._against_base).take(ordered_by) if self._against_base else None,
-            positions,
+            keys, folded.kinds, folded.rows, values, self._store, merger, *counts, against_base, positions
         )
 
     def _fold(self, events: Events, merger: RowMerger | None) -> Folded:

@@ -231,13 +231,8 @@ def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColum
         digits = avro.precision - avro.scale + scale
         wide = pa.decimal128(_DIGITS, scale) if digits <= _DIGITS else pa.decimal256(2 * _DIGITS, scale)
         return OrderingColumn(name, "decimal", wide, same_class=False)
-    known: dict[str, pa.DataType] = {
-        "boolean": pa.int8(),
-        "float": pa.float64(),
-        "double": pa.float64(),
-        "string": pa.string(),
-        "enum": pa.string(),
-    }
+    known: dict[str, pa.DataType] = {"boolean": pa.int8(), "float": pa.float64(), "double": pa.float64()}
+    known |= {"string": pa.string(), "enum": pa.string()}
     if kind not in known:
         raise UnsupportedError(f"ordering column {name!r} is of type {kind}, which has no order", path=path)
     return OrderingColumn(name, kind, known[kind], same_class=not hudi_1 or kind in _PLAIN)

@@ -94,36 +94,23 @@ class MergePolicy:
         function = MERGE_FUNCTION.read(options or {})
         hudi_1 = reads_as_hudi_1(config)
         by_position = hudi_1 and USE_RECORD_POSITIONS.read(options or {})
+        bare = MergePolicy(key_fields(config), config.ordering_fields, by_position=by_position)
         if function is not None:
             marks = delete_marks(merge_properties(given), Payload.LATEST, hudi_1=True, path=config.path)
-            return MergePolicy(
-                key_fields(config),
-                config.ordering_fields,
-                Rules.FUNCTION,
-                delete_marks=marks,
-                function=function,
-                by_position=by_position,
-            )
+            return replace(bare, rules=Rules.FUNCTION, delete_marks=marks, function=function)
         if not config.features.merge_modes:
             check_strategy_0_15(given, hudi_1=hudi_1, path=config.path)
-        policy = _by_mode(config, given) if hudi_1 else _by_payload_class(config, given)
-        return replace(policy, by_position=by_position)
+        return _by_mode(bare, config, given) if hudi_1 else _by_payload_class(bare, config, given)
 
 
-def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
+def _by_payload_class(bare: MergePolicy, config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
     payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
-    return MergePolicy(
-        key_fields(config),
-        config.ordering_fields,
-        Rules.PAYLOAD_0_15,
-        payload,
-        FILL_OF.get(payload, Fill.NOTHING),
-        fill_marker=MARKER_OF.get(payload),
-        delete_marks=delete_marks(given, payload, hudi_1=False, path=config.path),
-    )
+    fill, marker = FILL_OF.get(payload, Fill.NOTHING), MARKER_OF.get(payload)
+    marks = delete_marks(given, payload, hudi_1=False, path=config.path)
+    return replace(bare, payload=payload, fill=fill, fill_marker=marker, delete_marks=marks)
 
 
-def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
+def _by_mode(bare: MergePolicy, config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
     properties = merge_properties(given)
     mode = resolve_mode(config)
     since_1_1 = config.features.partial_update_modes or ORDERING_FIELDS_KEY in config.raw
@@ -140,26 +127,15 @@ def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
         if config.features.partial_update_modes and config.raw.get(PARTIAL_UPDATE_KEY):
             fill = _fill_of_mode(config.raw[PARTIAL_UPDATE_KEY], config.path)
             marker = properties.get(UNAVAILABLE_KEY) if fill is Fill.MARKER else None
-    return MergePolicy(
-        key_fields(config),
-        config.ordering_fields,
-        rules,
-        payload,
-        fill,
-        marker,
-        delete_marks(properties, payload, hudi_1=True, path=config.path),
-        string_deletes_win=not since_1_1,
-    )
+    marks = delete_marks(properties, payload, hudi_1=True, path=config.path)
+    chosen = replace(bare, rules=rules, payload=payload, fill=fill, fill_marker=marker, delete_marks=marks)
+    return replace(chosen, string_deletes_win=not since_1_1)
 
 
 def _fill_of_mode(mode: str, path: str) -> Fill:
     """PartialUpdateHandler.partialMerge: the modes KEEP_VALUES and FILL_DEFAULTS change nothing there."""
-    modes = {
-        "IGNORE_DEFAULTS": Fill.REFERENCE_DEFAULT,
-        "FILL_UNAVAILABLE": Fill.MARKER,
-        "KEEP_VALUES": Fill.NOTHING,
-        "FILL_DEFAULTS": Fill.NOTHING,
-    }
+    modes = {"IGNORE_DEFAULTS": Fill.REFERENCE_DEFAULT, "FILL_UNAVAILABLE": Fill.MARKER}
+    modes |= {"KEEP_VALUES": Fill.NOTHING, "FILL_DEFAULTS": Fill.NOTHING}
     if mode not in modes:
         raise UnsupportedError(f"{PARTIAL_UPDATE_KEY} is {mode!r}", path=path, remedy=f"{', '.join(modes)} are known")
     return modes[mode]

@@ -127,12 +127,11 @@ def _hfile_batches(
     storage: Storage, file: DataFile, schema: pa.Schema, batch_rows: int, sources: Sequence[ColumnSource]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of an HFile: each value is an Avro datum by the schema in the file info (HoodieAvroHFileReaderImplBase)."""
-    reader = HFileReader(
-        lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)),
-        file.size,
-        file.path,
-        storage.limits,
-    )
+
+    def read_range(offset: int, length: int) -> bytes:
+        return storage.read_range(file.path, ByteRange(offset, length))
+
+    reader = HFileReader(read_range, file.size, file.path, storage.limits)
     text = reader.schema()
     if text is None:
         raise CorruptFileError("the HFile does not hold the Avro schema of its rows", path=file.path)
@@ -203,10 +202,8 @@ def _renamed(array: pa.Array, source: ColumnSource) -> pa.Array:
     kind = array.type
     if pa.types.is_struct(kind):
         fields = [array.field(position) for position in range(kind.num_fields)]
-        inner = apply_sources(
-            pa.RecordBatch.from_arrays(fields, names=[kind.field(i).name for i in range(kind.num_fields)]),
-            source.children,
-        )
+        names = [kind.field(position).name for position in range(kind.num_fields)]
+        inner = apply_sources(pa.RecordBatch.from_arrays(fields, names=names), source.children)
         return pa.StructArray.from_arrays(
             inner.columns, names=inner.schema.names, mask=array.is_null() if array.null_count else None
         )

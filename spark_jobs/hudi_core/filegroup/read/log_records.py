@@ -100,11 +100,8 @@ def block_batches(
     writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
     names = frozenset(spelled(field_names(writer), schema.names))
     _check_operation(names, schema, block)
-    pieces = (
-        _hfile_pieces(storage, block)
-        if block.type is BlockType.HFILE_DATA
-        else avro_pieces(storage, block, piece_bytes or PIECE_BYTES)
-    )
+    is_hfile = block.type is BlockType.HFILE_DATA
+    pieces = _hfile_pieces(storage, block) if is_hfile else avro_pieces(storage, block, piece_bytes or PIECE_BYTES)
     for count, records, keys in pieces:
         for batch in decode_records(records, count, writer, schema, path=block.path).combine_chunks().to_batches():
             whole = batch if block.is_partial else with_defaults(batch, names, schema)

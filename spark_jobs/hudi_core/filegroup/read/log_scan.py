@@ -172,12 +172,8 @@ def scan_blocks(
         else:
             queued.setdefault(instant, []).append((blocks, block))
     valid = [block for _, block in sorted(chain.from_iterable(queued.values()), key=itemgetter(0))]
-    return ScanResult(
-        blocks=tuple(_place_compacted(valid)),
-        corrupt=tuple(queued_corrupt),
-        counts=ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer),
-        corrupt_removed=tuple(removed),
-    )
+    counts = ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer)
+    return ScanResult(tuple(_place_compacted(valid)), tuple(queued_corrupt), counts, tuple(removed))
 
 
 def log_blocks(storage: Storage, log_files: Iterable[DataFile]) -> Iterator[LogBlock | CorruptBlock]:

@@ -75,11 +75,8 @@ class SliceReader:
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
         needed = set(output.names).union(*(item.columns for item in filters))
-        rows = (
-            self.spec.output.select([name for name in self.spec.output.all.names if name in needed])
-            if filters
-            else output
-        )
+        read = [name for name in self.spec.output.all.names if name in needed]
+        rows = self.spec.output.select(read) if filters else output
         base = file_slice.base_file
         if self.spec.merge_logs and file_slice.log_files:
             batches = self._merged(file_slice, rows.names)
@@ -104,16 +101,10 @@ class SliceReader:
         self, base: DataFile, schema: pa.Schema, batch_bytes: int, row_groups: RowGroups | None = None
     ) -> Iterator[pa.RecordBatch]:
         history = self.spec.history
-        return read_base_file(
-            self.storage,
-            base,
-            schema,
-            batch_rows=READ_ROWS,
-            batch_bytes=batch_bytes,
-            # Names in the footer of a file that is read by column id are not the query's.
-            row_groups=None if history is not None else row_groups,
-            history=history,
-        )
+        # Names in the footer of a file that is read by column id are not the query's.
+        chosen = None if history is not None else row_groups
+        limits = {"batch_rows": READ_ROWS, "batch_bytes": batch_bytes}
+        return read_base_file(self.storage, base, schema, **limits, row_groups=chosen, history=history)
 
     def _merged(self, file_slice: FileSlice, names: Collection[str]) -> Iterator[pa.RecordBatch]:
         config = self.spec.config
@@ -124,11 +115,9 @@ class SliceReader:
             policy = replace(policy, by_position=policy.by_position and in_range)
         ordering = Ordering.of(policy, self.spec.schema, path=config.path)
         scan = self.scan(file_slice)
-        stored = (
-            self.spec.output.stored
-            if policy.whole_rows
-            else self.spec.output.stored_of({*names, *merge_columns(policy, ordering)})
-        )
+        stored = self.spec.output.stored
+        if not policy.whole_rows:
+            stored = self.spec.output.stored_of({*names, *merge_columns(policy, ordering)})
         if has_operations(scan.blocks) and OPERATION not in stored.names:
             stored = stored.append(pa.field(OPERATION, pa.string()))
         with merging(

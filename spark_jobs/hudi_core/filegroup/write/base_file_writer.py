@@ -194,12 +194,8 @@ class BaseFileHandle:
         return size
 
     def _footer(self) -> dict[str, str]:
-        return {
-            **self.keys.footer(),
-            **self._calendar,
-            "parquet.avro.schema": json.dumps(self._avro, separators=(",", ":"), ensure_ascii=False),
-            "writer.model.name": "avro",
-        }
+        avro = json.dumps(self._avro, separators=(",", ":"), ensure_ascii=False)
+        return {**self.keys.footer(), **self._calendar, "parquet.avro.schema": avro, "writer.model.name": "avro"}
 
     def __enter__(self) -> BaseFileHandle:
         return self

@@ -97,15 +97,9 @@ class KeyGenerator:
         if len(fields) == 1 and kind == "COMPLEX":
             labelled = _labels(config, options, labels_one)
         times = frozenset(name for name, of in typed.items() if of == "TIMESTAMP")
-        return KeyGenerator(
-            fields,
-            labelled,
-            tuple(typed),
-            times,
-            TimeFormat.of(settings, path=path) if times else None,
-            HIVE_STYLE.read(config.raw, path=path),
-            URL_ENCODE.read(config.raw, path=path),
-        )
+        time_format = TimeFormat.of(settings, path=path) if times else None
+        hive_style, url_encode = (key.read(config.raw, path=path) for key in (HIVE_STYLE, URL_ENCODE))
+        return KeyGenerator(fields, labelled, tuple(typed), times, time_format, hive_style, url_encode)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -93,12 +93,8 @@ def undo_of(
         and (parsed.instant == failed or (is_renamed is not None and is_renamed(partition, name)))
     )
     if len(kept) < len(names):
-        log.warning(
-            "%s names %d files that instant %s did not write; they are left alone",
-            source,
-            len(names) - len(kept),
-            failed,
-        )
+        others = len(names) - len(kept)
+        log.warning("%s names %d files that instant %s did not write; they are left alone", source, others, failed)
     if request.log_blocks:
         name = LogFileName(request.file_id, request.base_instant, 1, ROLLBACK_TOKEN)
         if parse_data_file(str(name)) != name or not request.base_instant:
