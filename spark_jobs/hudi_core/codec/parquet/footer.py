@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.fields import Chunk, Column, File, Group
 from hudi_core.codec.parquet.thrift import BINARY, I32, I64, INTEGERS, LIST, STRUCT, CompactReader, Struct
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
@@ -96,12 +97,12 @@ def _column(column: pq.ColumnSchema) -> _Column:
 def _chunks(reader: CompactReader) -> Iterator[tuple[int, Struct]]:
     """Each column chunk, and the number of its column; one at a time, since a footer may be large."""
     for number, kind in reader.fields():
-        if number != 4:
+        if number != File.row_groups:
             _pass_over(reader, kind, number in (2, 5, 7))
             continue
         for _ in reader.structs(kind):
             for inner, inner_kind in reader.fields():
-                if inner != 1:
+                if inner != Group.columns:
                     _pass_over(reader, inner_kind, inner == 4)
                     continue
                 for column, _ in enumerate(reader.structs(inner_kind)):
@@ -118,21 +119,21 @@ def _pass_over(reader: CompactReader, kind: int, is_structs: bool) -> None:
 
 
 def _check_chunk(chunk: Struct, column: _Column) -> None:
-    if 8 in chunk:
+    if Chunk.crypto in chunk:
         raise _EncryptedError
-    metadata = _of(chunk, 3, STRUCT)
+    metadata = _of(chunk, Chunk.metadata, STRUCT)
     if metadata is None:
         return
-    found = _of(metadata, 1, *INTEGERS)
+    found = _of(metadata, Column.kind, *INTEGERS)
     if found is not None and found != column.kind:
         raise ValueError(f"a column chunk has the type {found}, and its column {column.kind}")
-    codec = _of(metadata, 4, *INTEGERS)
+    codec = _of(metadata, Column.codec, *INTEGERS)
     if codec is not None and not 0 <= codec < _CODECS:
         raise ValueError(f"there is no codec {codec}")
     _check_elements(metadata, _ELEMENTS)
     _check_elements(_of(metadata, 16, STRUCT) or {}, _LEVELS)
     _check_elements(_of(metadata, 17, STRUCT) or {}, _SHAPES)
-    _check_statistics(_of(metadata, 12, STRUCT) or {}, column)
+    _check_statistics(_of(metadata, Column.statistics, STRUCT) or {}, column)
     _check_sizes(_of(metadata, 16, STRUCT) or {}, column)
 
 
