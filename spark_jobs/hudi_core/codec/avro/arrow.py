@@ -6,19 +6,12 @@ import json
 import struct
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow_conform import conform_batch
-from hudi_core.codec.avro.arrow_routes import (
-    Deferral,
-    fast_route_allowed,
-    fast_route_available,
-    fits_memory,
-    read_fast,
-    read_reference,
-)
+from hudi_core.codec.avro.arrow_routes import Route, read_columns
 from hudi_core.codec.avro.arrow_types import as_meant, logical_field, logical_type, spark_field
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.logical_arrays import to_logical
@@ -27,11 +20,9 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import places
 
-Route = Literal["auto", "polars", "fastavro"]
 _MAX_BYTES = (1 << 31) - 1
 _FIELD: Final = b"avro.field"
 """Metadata of an Arrow field whose Avro field has a default other than null: that field."""
-_deferral = Deferral()
 
 
 def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
@@ -104,24 +95,13 @@ def decode_records(
     requested = sorted(index for index in found if index >= 0)
     for index in requested:
         logical_type(record.fields[index].type, path=path)
-    physical = _read(body, count, record, requested, path, route)
+    physical = read_columns(body, count, record, requested, path=path, route=route)
     wanted = [record.fields[index] for index in requested]
     columns = [to_logical(array, child.type, path=path) for array, child in zip(physical, wanted, strict=True)]
     fields = [logical_field(child.name, child.type, path=path) for child in wanted]
     # A batch without columns has no rows; one of the reader's own keeps the count.
     read = pa.RecordBatch.from_arrays(columns or [pa.nulls(count)], schema=pa.schema(fields or [("", pa.null())]))
     return pa.Table.from_batches([conform_batch(as_meant(read, reader_schema), reader_schema, path=path)])
-
-
-def _read(
-    body: memoryview, count: int, record: AvroType, requested: list[int], path: str, route: Route
-) -> list[pa.Array]:
-    fast = fast_route_available() and _deferral.pays(count) if route == "auto" else route == "polars"
-    if fast and count and fast_route_allowed(record) and fits_memory(record, count, len(body)):
-        columns = read_fast(body, count, record, requested, prefix=True)
-        if columns is not None:
-            return columns
-    return read_reference(body, count, record, requested, path=path)
 
 
 def _record(schema: AvroSchema, path: str) -> AvroType:

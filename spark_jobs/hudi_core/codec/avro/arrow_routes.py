@@ -12,7 +12,7 @@ import io
 import itertools
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from hudi_core.codec.avro.resolve import AvroType
 from hudi_core.codec.columns import octets
 from hudi_core.errors import CorruptFileError
 
+Route = Literal["auto", "polars", "fastavro"]
 PREFIX = "length"
 _FAST_KINDS = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"})
 _FAST_FIXED = 64
@@ -72,6 +73,21 @@ class Deferral:
         """Whether to import now, with `count` records next. Threads that count at once may import a block too early."""
         self._left -= count
         return self._left < 0 or "polars" in sys.modules
+
+
+_deferral = Deferral()
+
+
+def read_columns(
+    body: memoryview, count: int, record: AvroType, requested: list[int], *, path: str, route: Route
+) -> list[pa.Array]:
+    """The columns of a record at the positions `requested`, by the route that serves. Errors as read_reference."""
+    fast = fast_route_available() and _deferral.pays(count) if route == "auto" else route == "polars"
+    if fast and count and fast_route_allowed(record) and fits_memory(record, count, len(body)):
+        columns = read_fast(body, count, record, requested, prefix=True)
+        if columns is not None:
+            return columns
+    return read_reference(body, count, record, requested, path=path)
 
 
 def fits_memory(avro: AvroType, count: int, size: int) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.avro import arrow, arrow_routes
+from hudi_core.codec.avro import arrow_routes
 from hudi_core.codec.avro.arrow import arrow_schema, decode_records, spark_schema, with_defaults
 from hudi_core.codec.avro.arrow_routes import fast_route_allowed, read_fast
 from hudi_core.codec.avro.datum import DatumCodec
@@ -24,7 +24,7 @@ from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.avro_columns import ODD, tables
 from tests.support.golden_data import GoldenCase
 
-ROUTES: tuple[arrow.Route, ...] = ("polars", "fastavro")
+ROUTES: tuple[arrow_routes.Route, ...] = ("polars", "fastavro")
 SLOW = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -94,7 +94,7 @@ def test_columns_that_are_not_requested_are_skipped(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_not_a_number_and_infinities_survive(route: arrow.Route) -> None:
+def test_not_a_number_and_infinities_survive(route: arrow_routes.Route) -> None:
     schema = record(("f", "float"), ("d", ["null", "double"]))
     values = [math.nan, math.inf, -math.inf, -0.0]
     count, body = block_of(schema, [{"f": value, "d": value} for value in values])
@@ -104,7 +104,7 @@ def test_not_a_number_and_infinities_survive(route: arrow.Route) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_namespaced_type_may_be_used_again_by_name(route: arrow.Route) -> None:
+def test_a_namespaced_type_may_be_used_again_by_name(route: arrow_routes.Route) -> None:
     price = {
         "type": "fixed",
         "name": "price",
@@ -160,7 +160,7 @@ def test_a_union_of_several_types_is_refused_by_column_types() -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_union_of_several_types_may_stand_in_a_column_that_is_not_read(route: arrow.Route) -> None:
+def test_a_union_of_several_types_may_stand_in_a_column_that_is_not_read(route: arrow_routes.Route) -> None:
     schema = record(("a", ["null", "int", "string"]), ("b", "long"))
     count, body = block_of(schema, [{"a": "x", "b": 7}, {"a": None, "b": 8}])
     assert decode_records(body, count, schema, pa.schema([("b", pa.int64())]), path="log", route=route).to_pylist() == [
@@ -170,7 +170,7 @@ def test_a_union_of_several_types_may_stand_in_a_column_that_is_not_read(route: 
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_promotions_of_a_newer_schema(route: arrow.Route) -> None:
+def test_promotions_of_a_newer_schema(route: arrow_routes.Route) -> None:
     fields = (
         ("i", "int"),
         ("j", "int"),
@@ -211,7 +211,7 @@ ROWS = [{"s": "abc", "n": 5, "e": "A"}, {"s": None, "n": 6, "e": "A"}]
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_text_that_is_no_utf8_keeps_its_bytes(route: arrow.Route) -> None:
+def test_text_that_is_no_utf8_keeps_its_bytes(route: arrow_routes.Route) -> None:
     """As Hudi writes it for a cast of binary to text in Spark."""
     within = {"type": "record", "name": "inner", "fields": [{"name": "t", "type": "string"}]}
     kinds: list[tuple[str, Any]] = [
@@ -273,7 +273,7 @@ def test_text_that_is_no_utf8_keeps_its_bytes(route: arrow.Route) -> None:
         "symbol",
     ],
 )
-def test_broken_records_are_corrupt_by_both_routes(change: Any, count: int, route: arrow.Route) -> None:
+def test_broken_records_are_corrupt_by_both_routes(change: Any, count: int, route: arrow_routes.Route) -> None:
     _, body = block_of(SCHEMA, ROWS)
     with pytest.raises(CorruptFileError, match="log"):
         decode_records(change(bytes(body)), count, SCHEMA, arrow_schema(SCHEMA), path="log", route=route)
