@@ -106,10 +106,10 @@ class BloomFilter:
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
         """Whether some row has every probe's bit of a key, for a matrix of one key per row."""
         bits = _probed(keys, self.bits, self.probes)
-        held = np.zeros(len(keys), dtype=np.bool_)
+        present = np.zeros(len(keys), dtype=np.bool_)
         for row in self._rows:
-            held |= row[bits].all(axis=0)
-        return held
+            present |= row[bits].all(axis=0)
+        return present
 
     def to_base64(self) -> str:
         """The text in the footer of a Parquet file, under FOOTER (BloomFilter.serializeToString)."""
@@ -125,16 +125,16 @@ class BloomFilter:
         settings, or of another number of keys. An empty filter is then as if it had got these keys; another gets the
         rows of both. Raises as parse.
         """
-        found = BloomFilter.parse(text, type_code, path=path)
+        other = BloomFilter.parse(text, type_code, path=path)
         rows = min(max(1, -(-keys // self.entries)), max(1, -(-self._max_entries // self.entries)))
         state = (DYNAMIC, self.bits, self.probes, self.entries, rows, keys - (rows - 1) * self.entries)
-        if state != (found.type_code, found.bits, found.probes, found.entries, len(found._rows), found._in_last_row):
+        if state != (other.type_code, other.bits, other.probes, other.entries, len(other._rows), other._in_last_row):
             return False
         if self._in_last_row == 0 and len(self._rows) == 1:
-            self._rows, self._overflow = found._rows, max(0, keys - rows * self.entries)
+            self._rows, self._overflow = other._rows, max(0, keys - rows * self.entries)
         else:
-            self._rows, self._overflow = self._rows + found._rows, 0
-        self._in_last_row = found._in_last_row
+            self._rows, self._overflow = self._rows + other._rows, 0
+        self._in_last_row = other._in_last_row
         return True
 
     @staticmethod
@@ -225,7 +225,7 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
     multiplier = np.uint32(_MULTIPLIER)
     hashed = np.zeros(count, dtype=np.uint32)
     scratch = np.empty(count, dtype=np.uint32)
-    found = np.empty((probes, count), dtype=np.uint32)
+    positions = np.empty((probes, count), dtype=np.uint32)
     for probe in range(probes):
         hashed ^= np.uint32(length)
         for word in words:
@@ -243,8 +243,8 @@ def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
         magnitude = np.abs(hashed.view(np.int32)).view(np.uint32)
         np.floor_divide(magnitude, bits, out=scratch)
         scratch *= bits
-        np.subtract(magnitude, scratch, out=found[probe])
-    return found
+        np.subtract(magnitude, scratch, out=positions[probe])
+    return positions
 
 
 def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
@@ -258,12 +258,12 @@ def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
         packed ^= packed >> 24
         packed *= np.uint32(_MULTIPLIER)
         words = list(packed)
-    left = length % 4
-    if not left:
+    rest = length % 4
+    if not rest:
         return words, None
     # Hadoop takes these bytes from the end and as signed ones, unlike the original MurmurHash2.
     signed = keys.view(np.int8).astype(np.int32)
     tail = np.zeros(count, dtype=np.int32)
-    for back in range(left):
+    for back in range(rest):
         tail ^= signed[:, length - 1 - back] << np.int32(8 * back)
     return words, tail.view(np.uint32)

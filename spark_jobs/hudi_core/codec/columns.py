@@ -62,15 +62,15 @@ def leaf_types(kind: pa.DataType) -> list[pa.DataType]:
 
 def leaves_with_nan(table: pa.Table) -> frozenset[int]:
     """The numbers of the leaf columns of FLOAT or DOUBLE with a NaN among their values."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     first = 0
     for column in table.columns:
         kinds = leaf_types(column.type)
         if any(map(_is_float, kinds)):
             for chunk in column.chunks:
-                found.update(first + number for number, leaf in enumerate(leaf_arrays(chunk)) if _has_nan(leaf))
+                numbers.update(first + number for number, leaf in enumerate(leaf_arrays(chunk)) if _has_nan(leaf))
         first += len(kinds)
-    return frozenset(found)
+    return frozenset(numbers)
 
 
 def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
@@ -95,8 +95,8 @@ def _has_nan(leaf: pa.Array) -> bool:
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    found = field_path(schema, name)
-    return None if found is None else found[-1].type
+    path = field_path(schema, name)
+    return None if path is None else path[-1].type
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
@@ -124,10 +124,10 @@ def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
     path: list[pa.Field] = []
     for step in name.split("."):
         within = path[-1].type if path else schema
-        found = field_named(within, step) if not path or pa.types.is_struct(within) else None
-        if found is None:
+        child = field_named(within, step) if not path or pa.types.is_struct(within) else None
+        if child is None:
             return None
-        path.append(found)
+        path.append(child)
     return path
 
 

@@ -149,10 +149,8 @@ def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:
     writer gave none. Raises CorruptFileError or UnsupportedError naming `path`.
     """
     most = min(tail.block, _MAX_TAIL)
-    return [
-        _zone(_plain(_read(file, item.start + item.length, item.footer_length, path), tail.codec, most, path), path)
-        for item in tail.stripes
-    ]
+    footers = (_read(file, stripe.start + stripe.length, stripe.footer_length, path) for stripe in tail.stripes)
+    return [_zone(_plain(footer, tail.codec, most, path), path) for footer in footers]
 
 
 def _zone(stripe_footer: bytes, path: str) -> str:
@@ -181,13 +179,13 @@ def _plain(data: bytes, codec: int, most: int, path: str) -> bytes:
     """A section, decompressed: chunks of a three-byte head, with the length and whether it is compressed, and bytes."""
     if codec == _NONE:
         return data
-    source, parts, left = Reader(data, path), [], _MAX_TAIL
+    source, parts, room = Reader(data, path), [], _MAX_TAIL
     while not source.at_end():
         head = int.from_bytes(source.bytes(3), "little")
         chunk = source.bytes(head >> 1)
         parts.append(chunk if head & 1 else _inflate(chunk, codec, most, path))
-        left -= len(parts[-1])
-        if left < 0:
+        room -= len(parts[-1])
+        if room < 0:
             raise CorruptFileError(f"a part of the ORC file's tail has more than {_MAX_TAIL} bytes", path=path)
     return b"".join(parts)
 

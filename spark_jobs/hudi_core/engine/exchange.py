@@ -68,8 +68,8 @@ def _sent(pieces: Sequence[tuple[int, bytes, bytes]]) -> pa.RecordBatch:
 def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
     """A producer's batch. Raises ExecutionError for another schema, nulls, or a shard that does not exist."""
     if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(ROWS):
-        found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
-        raise ExecutionError(f"a producer gave rows of another form than {ROWS.names}: {found}")
+        form = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+        raise ExecutionError(f"a producer gave rows of another form than {ROWS.names}: {form}")
     if any(column.null_count for column in batch.columns):
         raise ExecutionError("a producer gave rows with nulls")
     if batch.num_rows:
@@ -184,17 +184,17 @@ def _messages(rows: pa.Table | pa.RecordBatch) -> Iterator[pa.Buffer]:
 
 def fewer_runs(folder: Path, runs: Sequence[Run], *, at_most: int = FAN_IN) -> list[Run]:
     """The same rows in at most `at_most` runs, mapped: the oldest are merged first, and then removed."""
-    left = list(runs)
+    rest = list(runs)
     number = 0
-    while len(left) > at_most:
-        merged, left = [run.mapped() for run in left[:at_most]], left[at_most:]
+    while len(rest) > at_most:
+        merged, rest = [run.mapped() for run in rest[:at_most]], rest[at_most:]
         shards = np.unique(np.concatenate([run.shards for run in merged])).tolist()
         parts = ((shard, merged_rows(merged, shard)) for shard in shards)
-        left.append(write_run(folder / f"merged-{number}.arrow", parts))
+        rest.append(write_run(folder / f"merged-{number}.arrow", parts))
         number += 1
         for run in merged:
             run.path.unlink()
-    return [run.mapped() for run in left]
+    return [run.mapped() for run in rest]
 
 
 def merged_rows(runs: Sequence[Run], shard: int) -> Iterator[pa.RecordBatch]:
@@ -207,14 +207,14 @@ def merged_rows(runs: Sequence[Run], shard: int) -> Iterator[pa.RecordBatch]:
         return
     while len(heads) > 1:
         bound = min(_key(batch, batch.num_rows - 1) for batch, _ in heads)
-        parts, left = [], []
+        parts, ahead = [], []
         for batch, source in heads:
             taken = bisect.bisect_right(range(batch.num_rows), bound, key=partial(_key, batch))
             parts.append(batch.slice(0, taken))
             rest = batch.slice(taken) if taken < batch.num_rows else next(source, None)
             if rest is not None:
-                left.append((rest, source))
-        heads = left
+                ahead.append((rest, source))
+        heads = ahead
         yield from _sorted([part for part in parts if part.num_rows])
     for batch, source in heads:
         yield batch
@@ -231,8 +231,8 @@ def _sorted(parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _batches(rows: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
     if isinstance(rows, pa.RecordBatch):
         return [rows]
-    found: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
-    return found
+    batches: list[pa.RecordBatch] = rows.combine_chunks().to_batches()
+    return batches
 
 
 def _key(batch: pa.RecordBatch, row: int) -> bytes:

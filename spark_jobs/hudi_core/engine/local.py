@@ -99,7 +99,7 @@ class LocalEngine:
                 partial(_produce, produce, unit, index, run_epoch, folder, share, shards)
                 for index, unit in (self._each(pack_units(units)) if units else ())
             ]
-            runs = fewer_runs(folder, [run for found in self._all(producing, "unit", of_units) for run in found])
+            runs = fewer_runs(folder, [run for produced in self._all(producing, "unit", of_units) for run in produced])
             result = result_type(consume)
             consuming = [
                 partial(_consume, consume, shard, runs, run_epoch, len(units), result) for shard in range(shards)
@@ -202,10 +202,10 @@ def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress |
     ended: SimpleQueue[Future[T]] = SimpleQueue()
     for future in futures:
         future.add_done_callback(ended.put)
-    left = len(futures)
-    while left:
+    running = len(futures)
+    while running:
         finished = [ended.get(), *(ended.get() for _ in range(ended.qsize()))]
-        left -= len(finished)
+        running -= len(finished)
         for future in sorted(finished, key=futures.__getitem__):
             error = future.exception()
             if isinstance(error, BrokenProcessPool):
@@ -216,7 +216,7 @@ def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress |
             if error is not None:
                 raise error
         if progress is not None:
-            progress(len(futures) - left, len(futures))
+            progress(len(futures) - running, len(futures))
 
 
 _LOGGER = "hudi_core"

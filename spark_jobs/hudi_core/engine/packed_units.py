@@ -71,9 +71,9 @@ def result_type(task: Callable[..., R]) -> type[R]:
     function: Any = task
     while isinstance(function, partial):
         function = function.func
-    found = function.__annotations__.get("return")
-    if isinstance(found, str):
-        found = eval(found, function.__globals__)
-    if not isinstance(found, type):
+    kind = function.__annotations__.get("return")
+    if isinstance(kind, str):
+        kind = eval(kind, function.__globals__)
+    if not isinstance(kind, type):
         raise TypeError(f"{function.__name__} names no class of results")
-    return found
+    return kind

@@ -60,7 +60,7 @@ def fields_from_text(cls: type, text: str | bytes) -> dict[str, Any]:
     """The inverse of fields_to_text: the values by the fields' names; errors as from_text."""
     kind: Any = cls
     forms = _field_forms(kind)
-    return _checked(cls, lambda: {name: forms[name].read(item) for name, item in json.loads(text).items()})
+    return _checked(cls, lambda: {name: forms[name].read(raw) for name, raw in json.loads(text).items()})
 
 
 def field_names(cls: type) -> tuple[str, ...]:
@@ -84,11 +84,11 @@ def _written(form: _Form, value: Any) -> Any:
 @cache
 def _field_forms(cls: type) -> dict[str, _Form]:
     # dataclasses.fields finds none in a class that Spark's cloudpickle sent by value: markers are not the same there.
-    found = getattr(cls, "__dataclass_fields__", {}).values()
-    if not is_dataclass(cls) or any(not item.init for item in found):
+    fields = getattr(cls, "__dataclass_fields__", {}).values()
+    if not is_dataclass(cls) or any(not entry.init for entry in fields):
         raise TypeError(f"{cls.__name__} is no dataclass that its fields make")
     hints = get_type_hints(cls, include_extras=True)
-    return {item.name: _form(hints[item.name]) for item in found}
+    return {entry.name: _form(hints[entry.name]) for entry in fields}
 
 
 @cache
@@ -105,7 +105,7 @@ def _form(hint: Any) -> _Form:
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(*map(_form, arguments), with_texts=arguments[0] is str)
     if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
-        return _record(tuple, [_form(item) for item in arguments])
+        return _record(tuple, [_form(part) for part in arguments])
     if origin in (tuple, list, frozenset, Sequence):
         return _items(tuple if origin is Sequence else origin, _form(arguments[0]))
     if isinstance(hint, type) and issubclass(hint, Enum):

@@ -188,7 +188,7 @@ def name_of(operand: tree.Operand) -> str:
 
 
 def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
-    found: list[str] = []
+    spelled: list[str] = []
     fields = list(schema)
     for depth, name in enumerate(path):
         at = ".".join(path[: depth + 1])
@@ -200,10 +200,10 @@ def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
         if len(same) > 1:
             remedy = f"write one of {', '.join(field.name for field in same)}"
             raise ConfigError(f"column {at!r} is ambiguous", remedy=remedy)
-        found.append(same[0].name)
+        spelled.append(same[0].name)
         kind = same[0].type
         fields = [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-    return tuple(found)
+    return tuple(spelled)
 
 
 def _distinct(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
@@ -221,7 +221,8 @@ def _compare_literals(left: tree.Literal, operator: str, right: tree.Literal, ne
         remedy = "compare literals of one type"
         raise ConfigError(f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy=remedy)
     # Python compares no timestamp that has a zone with one that has none.
-    a, b = (instant(item.value, zone) if isinstance(item.value, dt.datetime) else item.value for item in (left, right))
+    values = (left.value, right.value)
+    a, b = (instant(value, zone) if isinstance(value, dt.datetime) else value for value in values)
     result = {tree.EQ: a == b, tree.SAME: a == b, tree.NE: a != b}.get(operator)
     if result is None:
         result = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]  # type: ignore[operator]

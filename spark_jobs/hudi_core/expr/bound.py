@@ -108,10 +108,10 @@ def any_of(nodes: tuple[Node, ...]) -> Node:
 
 
 def _joined(make: type[All] | type[Any], nodes: tuple[Node, ...], *, neutral: bool) -> Node:
-    left = tuple(node for node in nodes if node != Known(neutral))
-    if Known(not neutral) in left:
+    kept = tuple(node for node in nodes if node != Known(neutral))
+    if Known(not neutral) in kept:
         return Known(not neutral)
-    return make(left) if len(left) > 1 else left[0] if left else Known(neutral)
+    return make(kept) if len(kept) > 1 else kept[0] if kept else Known(neutral)
 
 
 @dataclass(frozen=True, slots=True)

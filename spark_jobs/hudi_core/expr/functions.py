@@ -227,8 +227,8 @@ def _java_format(pattern: Operand) -> Operand:
     return Literal("text", _MYSQL_FORMAT.sub(_java_part, pattern.value))
 
 
-def _java_part(found: re.Match[str]) -> str:
-    code, letters, other = found.groups()
+def _java_part(match: re.Match[str]) -> str:
+    code, letters, other = match.groups()
     if code is None:
         # Letters have a meaning in Java's patterns unless they are quoted.
         return other if letters is None else "'" + letters.replace("'", "''") + "'"

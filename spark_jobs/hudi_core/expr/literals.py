@@ -46,9 +46,9 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
     """
     for fits, rule in _RULES:
         if fits(kind):
-            found = rule(kind, literal, zone)
-            if found is not None:
-                return found
+            at = rule(kind, literal, zone)
+            if at is not None:
+                return at
             break
     shown = literal.value if isinstance(literal.value, (int, float, decimal.Decimal)) else repr(str(literal.value))
     message = f"column {where!r} is {kind} and cannot be compared with the {literal.kind} {shown}"

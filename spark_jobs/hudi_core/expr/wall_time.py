@@ -108,18 +108,18 @@ def strftime_parts(pattern: str) -> list[str]:
     parts: list[str] = []
     position = 0
     while position < len(pattern):
-        found = _JAVA_FORMAT.match(pattern, position)
-        if found is None:
+        match = _JAVA_FORMAT.match(pattern, position)
+        if match is None:
             message = f"the date pattern {pattern!r} is not supported from {pattern[position:]!r} on"
             raise ConfigError(message, remedy="supported are yyyy MM dd HH mm ss and 'text'")
-        quoted = found[1]
-        text = found[0] if quoted is None else quoted.replace("''", "'") or "'"
+        quoted = match[1]
+        text = match[0] if quoted is None else quoted.replace("''", "'") or "'"
         piece = _STRFTIME.get(text, text) if quoted is None else text.replace("%", "%%")
         if parts and "%Y" not in (piece, parts[-1]):
             parts[-1] += piece
         else:
             parts.append(piece)
-        position = found.end()
+        position = match.end()
     return parts
 
 
@@ -137,21 +137,21 @@ def _where_valid(array: pa.Array, values: pa.Array) -> pa.Array:
 
 def parse_date(text: str) -> dt.date:
     """`yyyy`, `yyyy-M` or `yyyy-M-d`; what follows a blank or a T is ignored. Raises ConfigError."""
-    found = _DATE.fullmatch(text.strip())
+    match = _DATE.fullmatch(text.strip())
     with suppress(ValueError):
-        if found is not None:
-            return dt.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+        if match is not None:
+            return dt.date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
     raise ConfigError(f"{text!r} is no date", remedy="write dates as 2024-01-31")
 
 
 def parse_timestamp(text: str) -> dt.datetime:
     """`yyyy-M-d`, a time cut to microseconds, a zone; naive without one. Raises ConfigError."""
-    found = _TIMESTAMP.fullmatch(text.strip())
+    match = _TIMESTAMP.fullmatch(text.strip())
     with suppress(ValueError):
-        if found is not None:
-            year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-            micros = int((found[7] or "0").ljust(6, "0")[:6])
-            zone = zone_of(found[8]) if found[8] else None
+        if match is not None:
+            year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+            micros = int((match[7] or "0").ljust(6, "0")[:6])
+            zone = zone_of(match[8]) if match[8] else None
             return dt.datetime(year, month, day, hour, minute, second, micros, zone)
     remedy = "write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters"
     raise ConfigError(f"{text!r} is no timestamp", remedy=remedy)
@@ -166,8 +166,8 @@ def zone_of(name: str) -> dt.tzinfo:
         span = dt.timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
         if span <= dt.timedelta(hours=18):
             return dt.timezone(-span if offset[1] == "-" else span)
-    found = region(name)
-    if found is None:
+    zone = region(name)
+    if zone is None:
         remedy = "use a region such as Europe/Berlin, or an offset such as +02:00"
         raise ConfigError(f"{name!r} is no time zone", remedy=remedy)
-    return found
+    return zone

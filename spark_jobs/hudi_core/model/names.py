@@ -137,8 +137,8 @@ def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
 
 def alike(names: Iterable[str], name: str) -> list[str]:
     """Those of `names` that `name` is the name of: the same one, else all that differ from it in case alone."""
-    found = [item for item in names if item == name or item.lower() == name.lower()]
-    return [name] if name in found else found
+    same = [known for known in names if known == name or known.lower() == name.lower()]
+    return [name] if name in same else same
 
 
 def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list[int]:
@@ -148,12 +148,12 @@ def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list
     exact = {name: at for at, name in enumerate(names)}
     lowered = [name.lower() for name in names]
     known = dict(zip(lowered, range(len(names)), strict=True))
-    found = [exact.get(name, known.get(name.lower(), -1)) for name in requested]
+    positions = [exact.get(name, known.get(name.lower(), -1)) for name in requested]
     if len(known) < len(exact):
-        for at in found:
+        for at in positions:
             if at >= 0 and lowered.count(lowered[at]) > 1:
                 check_distinct([name for name in names if name.lower() == lowered[at]], path=path)
-    return found
+    return positions
 
 
 def spelled(names: Iterable[str], known: Sequence[str]) -> list[str]:

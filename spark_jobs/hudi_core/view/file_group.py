@@ -82,27 +82,27 @@ class FileGroup:
         return self.slices[0] if self.slices else None
 
     def latest_slice_up_to(self, instant: str) -> FileSlice | None:
-        return next((item for item in self.slices if item.base_instant <= instant), None)
+        return next((file_slice for file_slice in self.slices if file_slice.base_instant <= instant), None)
 
     def latest_slice_before(self, instant: str) -> FileSlice | None:
-        return next((item for item in self.slices if item.base_instant < instant), None)
+        return next((file_slice for file_slice in self.slices if file_slice.base_instant < instant), None)
 
-    def is_cut_off(self, item: FileSlice) -> bool:
+    def is_cut_off(self, file_slice: FileSlice) -> bool:
         """Whether log files lie above an older slice without a base file between them, as in layout 1 only a pending
         compaction leaves them.
         """
-        if item.base_file is not None or not item.log_files:
+        if file_slice.base_file is not None or not file_slice.log_files:
             return False
-        return any(older.data_files for older in self.slices if older.base_instant < item.base_instant)
+        return any(older.data_files for older in self.slices if older.base_instant < file_slice.base_instant)
 
 
-def check_slice(item: FileSlice) -> FileSlice:
+def check_slice(file_slice: FileSlice) -> FileSlice:
     """A slice of a unit or a split, as it is. Raises FormatError for names that leave the table, or its partition."""
-    group = item.file_group
+    group = file_slice.file_group
     check_partition(group.partition, source=_SOURCE)
     check_file_name(group.file_id, source=_SOURCE)
-    for file in item.files:
+    for file in file_slice.files:
         check_file_name(file.name, source=_SOURCE)
         if file.partition != group.partition:
             raise FormatError(f"{file.path!r} is not in the partition {group.partition!r}", path=_SOURCE)
-    return item
+    return file_slice

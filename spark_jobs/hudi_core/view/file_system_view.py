@@ -73,36 +73,36 @@ class FileSystemView:
     def file_group(self, group: FileGroupId) -> FileGroup | None:
         """One file group, replaced or not; None when the partition has no file of it."""
         if group.partition not in self._by_id:
-            self._by_id[group.partition] = {item.id: item for item in self.all_file_groups(group.partition)}
+            self._by_id[group.partition] = {known.id: known for known in self.all_file_groups(group.partition)}
         return self._by_id[group.partition].get(group)
 
     def all_slices(self, partition: str) -> list[FileSlice]:
         """Every visible slice of the groups that are not replaced, newest first within a group."""
-        return [item for group in self.file_groups(partition) for item in group.slices]
+        return [file_slice for group in self.file_groups(partition) for file_slice in group.slices]
 
     def all_base_files(self, partition: str) -> list[DataFile]:
         """Every visible base file of the groups that are not replaced, newest first within a group."""
-        return [item.base_file for item in self.all_slices(partition) if item.base_file is not None]
+        return [file_slice.base_file for file_slice in self.all_slices(partition) if file_slice.base_file is not None]
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest slice of each file group, to which writers append: empty after a compaction was requested."""
-        return _newest(self.file_groups(partition), lambda item: True)
+        return _newest(self.file_groups(partition), lambda _: True)
 
     def latest_slices_up_to(self, partition: str, as_of: str) -> list[FileSlice]:
         """The newest slice with files and a base instant at or before `as_of` of each file group."""
         groups = self.file_groups(partition, as_of)
-        return _newest(groups, lambda item: item.base_instant <= as_of and not item.is_empty)
+        return _newest(groups, lambda file_slice: file_slice.base_instant <= as_of and not file_slice.is_empty)
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
         """The newest slice of each file group; where a compaction is pending, the one that it will compact, without
         later logs.
         """
-        return _newest(
-            self.file_groups(partition),
-            lambda item: (
-                (compaction := self.pending.compaction_of(item.file_group)) is None or item.base_instant < compaction
-            ),
-        )
+
+        def is_before_compaction(file_slice: FileSlice) -> bool:
+            compaction = self.pending.compaction_of(file_slice.file_group)
+            return compaction is None or file_slice.base_instant < compaction
+
+        return _newest(self.file_groups(partition), is_before_compaction)
 
     def latest_merged_slices(self, partition: str, as_of: str | None = None) -> list[FileSlice]:
         """What a snapshot query reads: the newest slice of each file group with rows. Where a compaction of the group
@@ -111,13 +111,17 @@ class FileSystemView:
         UnsupportedError as of an instant where a slice is cut off.
         """
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
-        return [item for item in merged if item is not None and not item.is_empty]
+        return [file_slice for file_slice in merged if file_slice is not None and not file_slice.is_empty]
 
     def latest_base_files(self, partition: str, as_of: str | None = None) -> list[DataFile]:
         """What a read-optimized query reads: the newest visible base file of each file group."""
         groups = self.file_groups(partition, as_of)
-        found = _newest(groups, lambda item: bool(item.base_file) and (as_of is None or item.base_instant <= as_of))
-        return [item.base_file for item in found if item.base_file is not None]
+        bases = (
+            (file_slice.base_file for file_slice in group.slices if as_of is None or file_slice.base_instant <= as_of)
+            for group in groups
+        )
+        newest = (next(filter(None, of_group), None) for of_group in bases)
+        return [base for base in newest if base is not None]
 
     def replaced_at(self, group: FileGroupId) -> str | None:
         """The requested time of the replacecommit that replaced the group; None when none did."""
@@ -138,15 +142,15 @@ class FileSystemView:
         self._check(group, before, as_of)
         return before.merged_with(latest)
 
-    def _check(self, group: FileGroup, item: FileSlice, as_of: str | None) -> None:
+    def _check(self, group: FileGroup, file_slice: FileSlice, as_of: str | None) -> None:
         """A query as of now needs no check: the compaction of a downgrade begins the newest slices."""
         if as_of is not None and self._slicing.is_by_name:
-            refuse_cut_off(group, item)
+            refuse_cut_off(group, file_slice)
 
 
 def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> list[FileSlice]:
-    found = (next(filter(keep, group.slices), None) for group in groups)
-    return [item for item in found if item is not None]
+    newest = (next(filter(keep, group.slices), None) for group in groups)
+    return [file_slice for file_slice in newest if file_slice is not None]
 
 
 def load_view(
@@ -160,13 +164,13 @@ def load_view(
     return FileSystemView(listing, timeline, PendingWork.read(active, timeline), replaced, slicing)
 
 
-def refuse_cut_off(group: FileGroup, item: FileSlice) -> None:
-    """Raises UnsupportedError where `item`, at no pending compaction, is cut off from what is below it."""
-    if group.is_cut_off(item):
+def refuse_cut_off(group: FileGroup, file_slice: FileSlice) -> None:
+    """Raises UnsupportedError where `file_slice`, at no pending compaction, is cut off from what is below it."""
+    if group.is_cut_off(file_slice):
         raise UnsupportedError(
-            f"the log files of slice {item.base_instant} have no base file there, as an older writer's of table "
+            f"the log files of slice {file_slice.base_instant} have no base file there, as an older writer's of table "
             "version 8 or 9 after a downgrade to 6: which rows lie below them is unknown",
-            path=item.log_files[0].path,
+            path=file_slice.log_files[0].path,
             remedy="read at or after the compaction that the downgrade made",
         )
 
@@ -183,13 +187,13 @@ def cut_off_slices(active: ActiveTimeline, timeline: Timeline, listing: FileList
     """Every cut off slice of a table in layout 1. No plan is read: one that is damaged is not in the way."""
     replaced = replaced_file_groups(timeline, active.read_commit)
     slicing, pending = Slicing(timeline), timeline.pending_compactions().requested_times
-    found = []
+    slices = []
     for partition in listing.partitions():
         for group in build_file_groups(partition, listing.files(partition), slicing):
             gone = replaced.get(group.id)
             end = None if gone is None else gone.requested_time
-            for item in group.slices:
-                if item.base_instant not in pending and group.is_cut_off(item):
-                    found.append(CutOff(item.log_files[0].path, end))
-                end = item.base_instant
-    return found
+            for file_slice in group.slices:
+                if file_slice.base_instant not in pending and group.is_cut_off(file_slice):
+                    slices.append(CutOff(file_slice.log_files[0].path, end))
+                end = file_slice.base_instant
+    return slices

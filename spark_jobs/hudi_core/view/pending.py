@@ -55,10 +55,10 @@ class PendingWork:
     @cached_property
     def compacting_by_partition(self) -> dict[str, list[tuple[FileGroupId, str]]]:
         """As compacting, so that no partition goes through the groups of all."""
-        found: dict[str, list[tuple[FileGroupId, str]]] = {}
+        groups: dict[str, list[tuple[FileGroupId, str]]] = {}
         for group, (instant, _) in self.compacting.items():
-            found.setdefault(group.partition, []).append((group, instant))
-        return found
+            groups.setdefault(group.partition, []).append((group, instant))
+        return groups
 
     def compaction_of(self, group: FileGroupId) -> str | None:
         """The requested time of the pending compaction whose plan names the group; None when none does."""
@@ -72,18 +72,18 @@ class PendingWork:
     def _operations(
         self, plans: Mapping[str, CompactionPlan], action: str
     ) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
-        found: dict[FileGroupId, tuple[str, CompactionOperation]] = {}
+        operations: dict[FileGroupId, tuple[str, CompactionOperation]] = {}
         for instant, plan in sorted(plans.items()):
             for operation in plan.operations:
                 group = operation.file_group
-                first, _ = found.setdefault(group, (instant, operation))
+                first, _ = operations.setdefault(group, (instant, operation))
                 if first != instant:
                     raise FormatError(
                         f"file group {group.file_id} is in the pending {action}s {first} and {instant}",
                         path=f"{self.folder}/{instant}.{action}.{State.REQUESTED.value}",
                         remedy=f"drop one of the two plans: hudictl unschedule TABLE {instant}",
                     )
-        return found
+        return operations
 
 
 def _log_compaction_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, CompactionPlan]:

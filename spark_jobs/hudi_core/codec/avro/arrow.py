@@ -91,8 +91,8 @@ def decode_records(
         raise CorruptFileError(f"{len(body)} bytes cannot hold {count} records", path=path)
     if len(body) > _MAX_BYTES:
         raise UnsupportedError(f"log block of {len(body)} bytes; Hudi can write {_MAX_BYTES} at most", path=path)
-    found = places([child.name for child in record.fields], reader_schema.names, path=path)
-    requested = sorted(index for index in found if index >= 0)
+    positions = places([child.name for child in record.fields], reader_schema.names, path=path)
+    requested = sorted(index for index in positions if index >= 0)
     for index in requested:
         logical_type(record.fields[index].type, path=path)
     physical = read_columns(body, count, record, requested, path=path, route=route)

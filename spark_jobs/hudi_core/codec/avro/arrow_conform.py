@@ -72,15 +72,15 @@ def _struct(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Arra
     children = []
     fields = [target.field(index) for index in range(target.num_fields)]
     have = [array.type.field(index).name for index in range(array.type.num_fields)]
-    for requested, found in zip(fields, places(have, [field.name for field in fields], path=path), strict=True):
+    for requested, at_child in zip(fields, places(have, [field.name for field in fields], path=path), strict=True):
         name = f"{at}.{requested.name}"
-        if found < 0:
+        if at_child < 0:
             children.append(_absent(requested, len(array), name, path))
             continue
         if array.null_count:
             # Below a null struct its children hold placeholders, which are not nulls of the child.
             requested = requested.with_nullable(True)
-        children.append(conform_array(array.field(found), requested, path=path, where=name))
+        children.append(conform_array(array.field(at_child), requested, path=path, where=name))
     return with_children(array, target, children)
 
 

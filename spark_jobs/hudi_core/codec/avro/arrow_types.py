@@ -67,11 +67,11 @@ def type_meant(have: pa.DataType, field: pa.Field | None) -> pa.DataType:
 
 def as_meant(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a file with timestamps as the table's `schema` labels them. No value is copied."""
-    found = [_meant(field, field_named(schema, field.name)) for field in batch.schema]
-    if all(new.type == old.type for new, old in zip(found, batch.schema, strict=True)):
+    fields = [_meant(field, field_named(schema, field.name)) for field in batch.schema]
+    if all(new.type == old.type for new, old in zip(fields, batch.schema, strict=True)):
         return batch
-    columns = [column.view(field.type) for column, field in zip(batch.columns, found, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(found))
+    columns = [column.view(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def mislabelled(file: pa.Schema, table: pa.Schema) -> list[str]:
@@ -92,10 +92,10 @@ def _is_doubtful(kind: pa.DataType) -> bool:
 
 
 def field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:
-    found = field_named(schema, path[0])
+    column = field_named(schema, path[0])
     for name in path[1:]:
-        found = None if found is None or not pa.types.is_struct(found.type) else field_named(found.type, name)
-    return found
+        column = None if column is None or not pa.types.is_struct(column.type) else field_named(column.type, name)
+    return column
 
 
 def _meant(have: pa.Field, want: pa.Field | None) -> pa.Field:

@@ -62,7 +62,7 @@ class Encoded:
         lengths = leaf.lengths if leaf.lengths is not None else np.zeros(0, dtype=np.int64)
         distinct = np.unique(lengths)
         if len(distinct) > _LENGTHS:
-            found = self._gathered(leaf.values, lengths, kind)
+            array = self._gathered(leaf.values, lengths, kind)
         else:
             # Names of files and times have few lengths: rows of one length are copied as a matrix, in a fifth of the
             # time.
@@ -72,14 +72,14 @@ class Encoded:
                 for at, length in zip(places, distinct.tolist(), strict=True)
             ]
             if len(pieces) == 1:
-                found = pieces[0]
+                array = pieces[0]
             else:
                 order = np.empty(len(lengths), dtype=np.int64)
                 if places:
                     order[np.concatenate(places)] = np.arange(len(lengths))
-                found = pa.concat_arrays(pieces).take(pa.array(order)) if pieces else pa.array([], kind)
-        found.validate(full=True)
-        return found
+                array = pa.concat_arrays(pieces).take(pa.array(order)) if pieces else pa.array([], kind)
+        array.validate(full=True)
+        return array
 
     def _of_length(self, begins: Positions, length: int, kind: pa.DataType) -> pa.Array:
         offsets = np.arange(len(begins) + 1, dtype=np.int64) * length
@@ -109,15 +109,15 @@ def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positi
     first = octets[at]
     after = at + 1
     numbers = (first & 0x7F).astype(np.uint64)
-    left = np.flatnonzero(first & 0x80)
+    unfinished = np.flatnonzero(first & 0x80)
     shift = 7
-    while len(left):
-        more = octets[after[left]]
+    while len(unfinished):
+        more = octets[after[unfinished]]
         if shift > _VARINT_BITS or (shift == _VARINT_BITS and (more > 1).any()):
             raise ValueError("varint is longer than 64 bits")
-        numbers[left] |= (more & 0x7F).astype(np.uint64) << np.uint64(shift)
-        after[left] += 1
-        left = left[more >= 0x80]
+        numbers[unfinished] |= (more & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[unfinished] += 1
+        unfinished = unfinished[more >= 0x80]
         shift += 7
     return (numbers >> np.uint64(1)).view(np.int64) ^ -(numbers & np.uint64(1)).view(np.int64), after
 

@@ -148,15 +148,15 @@ def _read_magic(reader: Reader) -> None:
 
 
 def _read_metadata(reader: Reader) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    metadata: dict[str, bytes] = {}
     while count := reader.zigzag():
         if count < 0:
             # The specification's form with the byte size of the entries, for skipping.
             reader.zigzag()
         for _ in range(abs(count)):
             key = reader.utf8(reader.zigzag())
-            found[key] = reader.bytes(reader.zigzag())
-    return found
+            metadata[key] = reader.bytes(reader.zigzag())
+    return metadata
 
 
 def _blocks(reader: Reader, sync: bytes) -> Iterator[tuple[int, bytes]]:
@@ -246,14 +246,14 @@ def _read_map(stream: io.BytesIO, kind: Any, codec: DatumCodec, keep: Keep, path
             raise CorruptFileError(f"Avro union has no branch {branch} that is a map or null", path=path)
         if kind[branch] == "null":
             return None
-    found: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     while count := numbers.read(stream, path=path):
         if count < 0:
             numbers.read(stream, path=path)  # the form with the byte size of the entries, for skipping
         for _ in range(abs(count)):
             entry = codec.read(stream, path=path)
-            found[entry["key"]] = keep(entry["key"], entry["value"])
-    return found
+            kept[entry["key"]] = keep(entry["key"], entry["value"])
+    return kept
 
 
 def _parts(

@@ -105,13 +105,13 @@ def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = 
     """
     key = id(schema), without
     with _lock:
-        found = _cache.get(key)
+        codec = _cache.get(key)
         # The cached codec holds its schema, so an id cannot be taken over by another object while the entry lives.
-        if found is None:
-            found = _cache[key] = DatumCodec(schema, path=path, only=_others(schema, without))
+        if codec is None:
+            codec = _cache[key] = DatumCodec(schema, path=path, only=_others(schema, without))
             if len(_cache) > _CACHE_SIZE:
                 _cache.popitem(last=False)
-        return found
+        return codec
 
 
 def _others(schema: Any, names: frozenset[str]) -> list[str] | None:

@@ -148,7 +148,7 @@ class Vector:
 
 def vectors_of(schema: AvroSchema) -> dict[str, Vector]:
     """The top-level VECTOR columns of a record. A fixed that is not as Hudi writes vectors is left out."""
-    found = {}
+    vectors = {}
     for entry in schema["fields"]:
         kind = entry["type"]
         for branch in kind if isinstance(kind, list) else [kind]:
@@ -158,5 +158,5 @@ def vectors_of(schema: AvroSchema) -> dict[str, Vector]:
                     continue
                 vector = Vector(number, dimension)
                 if dimension > 0 and vector.size == branch.get("size"):
-                    found[entry["name"]] = vector
-    return found
+                    vectors[entry["name"]] = vector
+    return vectors

@@ -98,10 +98,10 @@ class _Resolver:
         return self._with_logical(plain, schema) if plain.kind in PRIMITIVES else plain
 
     def _lookup(self, name: str, namespace: str) -> AvroType:
-        found = named_type(self._named, name, namespace, self._path)
-        if found is None:
+        known = named_type(self._named, name, namespace, self._path)
+        if known is None:
             raise self._bad(f"unknown type {name!r}")
-        return found
+        return known
 
     def _union(self, branches: list[Any], namespace: str, depth: int) -> AvroType:
         types = [self.type_of(branch, namespace, depth + 1) for branch in branches]

@@ -184,8 +184,8 @@ class _Bounds:
 
     def _record(self, fields: Any, namespace: str, depth: int) -> _Shape:
         entries = [entry for entry in fields if isinstance(entry, dict)] if isinstance(fields, list) else []
-        found = [self.shape(entry.get("type"), namespace, depth + 1) for entry in entries]
-        return self._around(found, sum(field.size for field in found), 1 + sum(field.excess for field in found))
+        shapes = [self.shape(entry.get("type"), namespace, depth + 1) for entry in entries]
+        return self._around(shapes, sum(field.size for field in shapes), 1 + sum(field.excess for field in shapes))
 
     def _around(self, inner: list[_Shape], size: int, excess: int) -> _Shape:
         depth = 1 + max((shape.depth for shape in inner), default=0)
@@ -205,10 +205,10 @@ def named_type(named: Mapping[str, _Type | None], name: str, namespace: str, pat
     """The defined type of a name, None where there is none. Raises UnsupportedError within its own definition."""
     for candidate in (name,) if "." in name or not namespace else (f"{namespace}.{name}", name):
         if candidate in named:
-            found = named[candidate]
-            if found is None:
+            known = named[candidate]
+            if known is None:
                 raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=path)
-            return found
+            return known
     return None
 
 

@@ -197,8 +197,8 @@ def decode_inner_index(data: bytes, path: str, *, most: int | None = None) -> li
 
 def _most_entries(data: bytes, size: int, most: int | None) -> int:
     """Of an index whose entries have `size` bytes at least. A compressed index may have very many for each byte."""
-    held = len(data) // size
-    return held if most is None else min(held, most)
+    room = len(data) // size
+    return room if most is None else min(room, most)
 
 
 def _entry(source: Reader, key_size: int | None = None) -> IndexEntry:

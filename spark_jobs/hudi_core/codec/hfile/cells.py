@@ -206,23 +206,23 @@ def _tails(octets: _Octets) -> _Offsets:
     if last < 10:
         return np.empty(0, dtype=np.int64)
     # The second byte is the rarest of them in Avro data and text.
-    found: _Offsets = np.flatnonzero(octets[11 : last + 1] == KEY_TAIL[1]) + 10
-    found = found[_words(octets, ">u8")[found + 1] == _TAIL_WORD]
-    found = found[(octets[found] == KEY_TAIL[0]) & (octets[found + 9] == KEY_TAIL[9])]
-    return found
+    places: _Offsets = np.flatnonzero(octets[11 : last + 1] == KEY_TAIL[1]) + 10
+    places = places[_words(octets, ">u8")[places + 1] == _TAIL_WORD]
+    places = places[(octets[places] == KEY_TAIL[0]) & (octets[places + 9] == KEY_TAIL[9])]
+    return places
 
 
 def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
     """The length of the row before each tail: the one whose cell header says so."""
-    found = np.full(len(tails), -1, dtype=np.int64)
-    left = np.arange(len(tails))
+    lengths = np.full(len(tails), -1, dtype=np.int64)
+    open_cells = np.arange(len(tails))
     first = int(tails[0]) - 10
     tries = _MAX_TRIES * len(tails)
     for candidate in islice(_around(first), _MAX_ROW_LENGTHS):
-        tries -= len(left)
+        tries -= len(open_cells)
         if tries < 0:
             return None
-        at = tails[left]
+        at = tails[open_cells]
         fits = at >= candidate + 10
         probe = np.where(fits, at - candidate - 10, 0)
         agree = (
@@ -230,10 +230,10 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
             & (_i32(octets, probe) == candidate + len(KEY_TAIL) + 2)
             & (_words(octets, ">u2")[probe + 8] == candidate)
         )
-        found[left[agree]] = candidate
-        left = left[~agree]
-        if not len(left):
-            return found
+        lengths[open_cells[agree]] = candidate
+        open_cells = open_cells[~agree]
+        if not len(open_cells):
+            return lengths
     return None
 
 

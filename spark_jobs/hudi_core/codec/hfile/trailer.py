@@ -102,10 +102,10 @@ def decode_file_info(data: bytes, path: str) -> dict[str, bytes]:
 
 
 def _few_fields(source: Reader) -> Iterator[Field]:
-    for at, found in enumerate(read_fields(source)):
+    for at, pair in enumerate(read_fields(source)):
         if at == _MAX_FIELDS:
             raise source.fail(f"HFile file info has more than {_MAX_FIELDS} fields")
-        yield found
+        yield pair
 
 
 def encode_file_info(entries: dict[str, bytes]) -> bytes:

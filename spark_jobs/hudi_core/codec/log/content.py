@@ -197,7 +197,7 @@ def _ordering(value: Any, path: str) -> OrderingValue | None:
     name, body = value
     if name == _ARRAY:
         values = body["wrappedValues"]
-        return OrderingValue("array", None if values is None else tuple(_ordering(item, path) for item in values))
+        return OrderingValue("array", None if values is None else tuple(_ordering(element, path) for element in values))
     kind = _KIND_OF[name]
     raw = body["value"]
     if kind in ("int", "date", "local_date") and not -(1 << 31) <= raw < 1 << 31:

@@ -85,9 +85,9 @@ class _Window:
         position = start
         while self.size - position >= len(text):
             begin, data = self._part(position, len(text), _SCAN)
-            found = data.find(text, position - begin)
-            if found >= 0:
-                return begin + found
+            place = data.find(text, position - begin)
+            if place >= 0:
+                return begin + place
             position = begin + len(data) - len(text) + 1
         return self.size
 

@@ -56,7 +56,7 @@ class RecordPositions:
 
     @property
     def count(self) -> int:
-        return sum(item.count for item in self.containers)
+        return sum(container.count for container in self.containers)
 
     def rows(self, records: int) -> Rows:
         """All positions; raises CorruptFileError unless there is one for each of the block's `records`."""
@@ -64,12 +64,12 @@ class RecordPositions:
             what = f"a log block has {records} records, but {self.count} record positions"
             raise CorruptFileError(what, path=self.path, remedy=BY_KEY)
         try:
-            found = np.concatenate([item.rows() for item in self.containers])
+            positions = np.concatenate([container.rows() for container in self.containers])
         except ValueError as error:
             raise _corrupt(error, self.path) from error
-        if len(found) != records or (np.diff(found) <= 0).any():
+        if len(positions) != records or (np.diff(positions) <= 0).any():
             raise _corrupt("they do not ascend", self.path)
-        return found
+        return positions
 
 
 def decode_positions(text: str, *, path: str) -> RecordPositions:

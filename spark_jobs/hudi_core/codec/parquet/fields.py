@@ -100,14 +100,14 @@ def shifted(chunk: Struct, by: int) -> Struct:
     """
     kind, metadata = chunk[Chunk.metadata]
     inner: Struct = dict(metadata)
-    found: Struct = {**chunk, Chunk.metadata: (kind, inner)}
+    moved: Struct = {**chunk, Chunk.metadata: (kind, inner)}
     for number in (Column.data_offset, Column.dictionary_offset):
         if number in inner and inner[number][1]:
             with_number(inner, number, inner[number][1] + by)
     for number in (Column.index_offset, Column.bloom_offset, Column.bloom_length):
         inner.pop(number, None)
-    if found.get(Chunk.offset, (0, 0))[1]:
-        with_number(found, Chunk.offset, found[Chunk.offset][1] + by)
+    if moved.get(Chunk.offset, (0, 0))[1]:
+        with_number(moved, Chunk.offset, moved[Chunk.offset][1] + by)
     for number in (*Chunk.offset_index, *Chunk.column_index):
-        found.pop(number, None)
-    return found
+        moved.pop(number, None)
+    return moved

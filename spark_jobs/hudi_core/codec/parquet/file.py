@@ -60,9 +60,9 @@ class ParquetBaseFile:
         """Raises CorruptFileError for a row group of another number of columns: Arrow would read past its memory."""
         columns = self.metadata.num_columns
         for number in range(self.metadata.num_row_groups):
-            found = self.metadata.row_group(number).num_columns
-            if found != columns:
-                message = f"row group {number} of the Parquet file has {found} columns, and its schema {columns}"
+            stored = self.metadata.row_group(number).num_columns
+            if stored != columns:
+                message = f"row group {number} of the Parquet file has {stored} columns, and its schema {columns}"
                 raise CorruptFileError(message, path=self.path, remedy=f"the file is damaged; {_RESTORE}")
 
     def __enter__(self) -> ParquetBaseFile:
@@ -169,14 +169,14 @@ class ParquetBaseFile:
         return max(1, min(most, int(size / widest))), spans
 
     def _leaves_of(self, names: Collection[str]) -> list[int]:
-        found: list[int] = []
+        numbers: list[int] = []
         first = 0
         for field in self.schema:
             after = first + len(leaf_types(field.type))
             if field.name in names:
-                found += range(first, after)
+                numbers += range(first, after)
             first = after
-        return found
+        return numbers
 
     def _check_calendar(self, names: Sequence[str]) -> None:
         old = next((name for name in self.hybrid_columns if name in names), None)

@@ -124,9 +124,9 @@ def _check_chunk(chunk: Struct, column: _Column) -> None:
     metadata = _of(chunk, Chunk.metadata, STRUCT)
     if metadata is None:
         return
-    found = _of(metadata, Column.kind, *INTEGERS)
-    if found is not None and found != column.kind:
-        raise ValueError(f"a column chunk has the type {found}, and its column {column.kind}")
+    kind = _of(metadata, Column.kind, *INTEGERS)
+    if kind is not None and kind != column.kind:
+        raise ValueError(f"a column chunk has the type {kind}, and its column {column.kind}")
     codec = _of(metadata, Column.codec, *INTEGERS)
     if codec is not None and not 0 <= codec < _CODECS:
         raise ValueError(f"there is no codec {codec}")
@@ -145,9 +145,9 @@ def _of(fields: Struct, number: int, *kinds: int) -> Any:
 
 def _check_elements(fields: Struct, kinds: Mapping[int, int]) -> None:
     for number, kind in kinds.items():
-        found = _of(fields, number, LIST)
-        if found is not None and found.values and found.kind != kind:
-            raise ValueError(f"the list in field {number} has elements of type {found.kind}, not {kind}")
+        elements = _of(fields, number, LIST)
+        if elements is not None and elements.values and elements.kind != kind:
+            raise ValueError(f"the list in field {number} has elements of type {elements.kind}, not {kind}")
 
 
 def _check_statistics(statistics: Struct, column: _Column) -> None:

@@ -76,9 +76,9 @@ class PageCheckedInput(io.RawIOBase):
         if not ends:
             return None
         start, tail = max(ends, key=lambda read: read[0] + len(read[1]))
-        length, found = footer_of(tail)
+        length, footer = footer_of(tail)
         before = start + len(tail) - 8 - length
-        return found or next((data[:length] for at, data in ends if at == before and len(data) >= length), None)
+        return footer or next((data[:length] for at, data in ends if at == before and len(data) >= length), None)
 
     def _check(self, start: int, data: bytes) -> None:
         column = self._column(start, len(data))
@@ -109,14 +109,14 @@ def largest_pages(chunk: bytes) -> int:
     follows a header that is none is left to Arrow, which does not read past it either.
     """
     dictionary = largest = position = 0
-    while found := _START.match(chunk, position):
-        size, stored = (CompactReader(number).integer() for number in (found[2], found[3]))
-        if found[1] == bytes((_DICTIONARY_PAGE,)):
+    while head := _START.match(chunk, position):
+        size, stored = (CompactReader(number).integer() for number in (head[2], head[3]))
+        if head[1] == bytes((_DICTIONARY_PAGE,)):
             dictionary = max(dictionary, size)
         elif size > largest:
             largest = size
-        rest = _REST.match(chunk, found.end())
-        end = rest.end() if rest is not None else _end_of_struct(chunk, found.end())
+        rest = _REST.match(chunk, head.end())
+        end = rest.end() if rest is not None else _end_of_struct(chunk, head.end())
         if end is None or not 0 <= stored <= len(chunk) - end:
             break
         position = end + stored

@@ -169,7 +169,7 @@ def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
     values, or differ from their checksum.
     """
     crc32 = FASTEST.crc32
-    position, found, values = 0, [], 0
+    position, pages, values = 0, [], 0
     while position < len(data):
         start = position
         header, position = read_struct(data, position)
@@ -183,10 +183,10 @@ def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
         if _integer(header, Page.kind) != _DICTIONARY_PAGE:
             inner = header[Page.v1 if Page.v1 in header else Page.v2][1]
             values += _integer(inner, Page.num_values)
-            found.append((start, position - start))
+            pages.append((start, position - start))
     if values != num_values:
         raise ValueError(f"its pages have {values} values, and the footer says {num_values}")
-    return found
+    return pages
 
 
 def _fits(offset_index: bytes, column_index: bytes, begin: int, pages: list[tuple[int, int]]) -> bool:

@@ -56,8 +56,8 @@ def leaf_path(leaves: Collection[tuple[str, ...]], path: tuple[str, ...]) -> tup
     if path in leaves:
         return path
     lowered = [name.lower() for name in path]
-    found = [leaf for leaf in leaves if [name.lower() for name in leaf] == lowered]
-    return found[0] if len(found) == 1 else None
+    alike = [leaf for leaf in leaves if [name.lower() for name in leaf] == lowered]
+    return alike[0] if len(alike) == 1 else None
 
 
 def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> ChunkRanges | None:
@@ -66,13 +66,13 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     convert = _converter(kind, schema_of(metadata).column(number).physical_type)
     if convert is None:
         return None
-    found = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
-    bounded = [item if item is not None and item.has_min_max else None for item in found]
-    lower = [None if item is None else convert(item.min_raw) for item in bounded]
-    upper = [None if item is None else convert(item.max_raw) for item in bounded]
+    statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+    bounded = [stored if stored is not None and stored.has_min_max else None for stored in statistics]
+    lower = [None if stored is None else convert(stored.min_raw) for stored in bounded]
+    upper = [None if stored is None else convert(stored.max_raw) for stored in bounded]
     if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
         upper = [None] * len(upper)
-    nulls = [item.null_count if item is not None and item.has_null_count else None for item in found]
+    nulls = [stored.null_count if stored is not None and stored.has_null_count else None for stored in statistics]
     counts = (pa.array(numbers, pa.int64()) for numbers in (nulls, [chunk.num_values for chunk in chunks]))
     return ChunkRanges(pa.array(lower, kind), pa.array(upper, kind), *counts)
 
@@ -137,16 +137,16 @@ def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
     hybrid, hybrid_int96 = (version < first or key in keys for first, key in (_HYBRID, _HYBRID_INT96))
     if not (hybrid or hybrid_int96):
         return []
-    found: list[str] = []
+    names: list[str] = []
     parquet = schema_of(metadata)
     leaves = [(field.name, kind) for field in schema for kind in leaf_types(field.type)]
     for number, (name, kind) in enumerate(leaves):
         is_int96 = parquet.column(number).physical_type == "INT96"
         first = _first_alike(kind, is_int96=is_int96)
         is_hybrid = hybrid_int96 if is_int96 else hybrid
-        if is_hybrid and first is not None and name not in found and _may_be_below(metadata, number, first):
-            found.append(name)
-    return found
+        if is_hybrid and first is not None and name not in names and _may_be_below(metadata, number, first):
+            names.append(name)
+    return names
 
 
 def proleptic_version(footers: Iterable[Mapping[str, str]]) -> str | None:
@@ -171,11 +171,11 @@ def _may_be_below(metadata: pq.FileMetaData, number: int, first: int) -> bool:
     """Whether a column may hold a number below `first`: a column chunk has one, or does not say. INT96 never says."""
     for group in range(metadata.num_row_groups):
         chunk = metadata.row_group(group).column(number)
-        found = chunk.statistics if chunk.is_stats_set and chunk.physical_type != "INT96" else None
-        if found is not None and found.has_min_max:
-            is_below = found.min_raw < first
+        statistics = chunk.statistics if chunk.is_stats_set and chunk.physical_type != "INT96" else None
+        if statistics is not None and statistics.has_min_max:
+            is_below = statistics.min_raw < first
         else:
-            nulls = found.null_count if found is not None and found.has_null_count else 0
+            nulls = statistics.null_count if statistics is not None and statistics.has_null_count else 0
             is_below = chunk.num_values > nulls
         if is_below:
             return True

@@ -127,12 +127,12 @@ class CompactReader:
             raise ValueError(f"there is no type {kind}")
 
     def _struct(self, depth: int) -> Struct:
-        found: Struct = {}
+        fields: Struct = {}
         for number, kind in self.fields():
-            if number in found:
+            if number in fields:
                 raise ValueError(f"field {number} is there twice")
-            found[number] = kind, self._value(kind, depth)
-        return found
+            fields[number] = kind, self._value(kind, depth)
+        return fields
 
     def _value(self, kind: int, depth: int, *, element: bool = False) -> Any:
         self._left -= 1
@@ -175,9 +175,9 @@ class CompactReader:
         end = self.position + size
         if end > len(self.data):
             raise IndexError("it is cut")
-        found = self.data[self.position : end]
+        data = self.data[self.position : end]
         self.position = end
-        return found
+        return data
 
     def _checked(self, size: int, what: str) -> int:
         if size > len(self.data) - self.position:

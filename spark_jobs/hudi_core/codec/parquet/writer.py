@@ -101,13 +101,13 @@ class BaseFileWriter:
         self.num_rows += table.num_rows
         most = self._style.row_group_bytes
         for part in _parts(table, most):
-            left = part
-            while left.num_rows:
-                piece = left.slice(0, self._style.row_group_rows - self._pending_rows)
+            rest = part
+            while rest.num_rows:
+                piece = rest.slice(0, self._style.row_group_rows - self._pending_rows)
                 if self._pending_rows and self._pending_bytes + piece.nbytes > most:
                     self._flush()
                     continue
-                left = left.slice(piece.num_rows)
+                rest = rest.slice(piece.num_rows)
                 self._pending.append(piece)
                 self._pending_bytes += piece.nbytes
                 self._pending_rows += piece.num_rows

@@ -108,22 +108,22 @@ class SliceMerge:
             hits = self._first(hits, places)
         if not len(hits):
             return batch
-        found = places[hits].astype(np.int64)
+        records = places[hits].astype(np.int64)
         if self.records.positions is not None:
-            self._check_keys(batch, hits, found)
-        self._matched[found] = True
-        kinds = self.records.kinds[found]
-        step = base_step(self._policy, kinds, self._above(batch, hits, found), compared=self._ordering.same_class)
+            self._check_keys(batch, hits, records)
+        self._matched[records] = True
+        kinds = self.records.kinds[records]
+        step = base_step(self._policy, kinds, self._above(batch, hits, records), compared=self._ordering.same_class)
         merger = self.records.merger
-        merged = (
-            np.zeros(len(found), dtype=np.bool_) if merger is None else merger.needed(step, self.records.rows[found])
-        )
+        merged = np.zeros(len(records), dtype=np.bool_)
+        if merger is not None:
+            merged = merger.needed(step, self.records.rows[records])
         replaced = step.replace & ~merged & (kinds == Kind.RECORD)
         deleted = step.replace & (kinds != Kind.RECORD)
-        rows = [self.records.take(found[replaced])]
+        rows = [self.records.take(records[replaced])]
         if merger is not None and merged.any():
             row, gone = merger.merge_base(
-                batch.take(pa.array(hits[merged])), self.records.rows[found[merged]], step.replace[merged]
+                batch.take(pa.array(hits[merged])), self.records.rows[records[merged]], step.replace[merged]
             )
             rows.append(row)
             deleted[np.flatnonzero(merged)[gone]] = True
@@ -139,21 +139,21 @@ class SliceMerge:
 
     def _first(self, hits: NDArray[np.int64], places: NDArray[np.int32]) -> NDArray[np.int64]:
         """Of the rows at `hits` those that are the first of their key, in this batch and before."""
-        found = places[hits]
-        self._first_hit[found[::-1]] = hits[::-1]
-        first: NDArray[np.int64] = hits[(self._first_hit[found] == hits) & ~self._matched[found]]
+        records = places[hits]
+        self._first_hit[records[::-1]] = hits[::-1]
+        first: NDArray[np.int64] = hits[(self._first_hit[records] == hits) & ~self._matched[records]]
         return first
 
-    def _check_keys(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+    def _check_keys(self, batch: pa.RecordBatch, hits: NDArray[np.int64], records: NDArray[np.int64]) -> None:
         """Hudi does not compare the keys, and replaces the row of another key."""
         keys = record_keys(batch, self._policy.key_fields, path=self._path).take(pa.array(hits))
-        named = self.records.keys.take(pa.array(found))
+        named = self.records.keys.take(pa.array(records))
         others = as_mask(pc.not_equal(keys.cast(named.type), named))
         if others.any():
             first = int(np.flatnonzero(others)[0])
             assert self.records.positions is not None
             raise CorruptFileError(
-                f"row {self.records.positions[found[first]]} has the key {keys[first].as_py()!r}, a log record for "
+                f"row {self.records.positions[records[first]]} has the key {keys[first].as_py()!r}, a log record for "
                 f"this row {named[first].as_py()!r}",
                 path=self._path,
                 remedy=BY_KEY,
@@ -164,9 +164,9 @@ class SliceMerge:
         batch where they are wide.
         """
         batch_rows = max(1, min(batch_rows, self._share // max(1, self.records.store.row_bytes)))
-        left = np.flatnonzero(~self._matched)
-        records = left[self.records.kinds[left] == Kind.RECORD]
-        self.counts.missed_deletes += len(left) - len(records)
+        unmatched = np.flatnonzero(~self._matched)
+        records = unmatched[self.records.kinds[unmatched] == Kind.RECORD]
+        self.counts.missed_deletes += len(unmatched) - len(records)
         self.counts.inserted += len(records)
         for start in range(0, len(records), batch_rows):
             yield self.records.take(records[start : start + batch_rows])
@@ -190,12 +190,12 @@ class SliceMerge:
         places: NDArray[np.int32] = pc.index_in(keys, value_set=self.records.keys).fill_null(-1).to_numpy()
         return places
 
-    def _above(self, batch: pa.RecordBatch, hits: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _above(self, batch: pa.RecordBatch, hits: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
         if not self._ordering.columns or not compares_with_base(self._policy):
             return np.zeros(len(hits), dtype=np.bool_)
         records = self.records
         compared = records.ordering if records.against_base is None else records.against_base
-        return greater(self._ordering.base_values(batch).take(pa.array(hits)), compared.take(pa.array(found)))
+        return greater(self._ordering.base_values(batch).take(pa.array(hits)), compared.take(pa.array(chosen)))
 
 
 def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:

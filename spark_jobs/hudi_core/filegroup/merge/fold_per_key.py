@@ -70,8 +70,8 @@ class _Groups:
 
     def last(self, mask: NDArray[np.bool_]) -> _Ints:
         """Per key the position of the last event in `mask`, or -1."""
-        found: _Ints = np.maximum.reduceat(np.where(mask, self.position, _NONE), self.starts)
-        return found
+        positions: _Ints = np.maximum.reduceat(np.where(mask, self.position, _NONE), self.starts)
+        return positions
 
     def last_greatest(self, live: NDArray[np.bool_]) -> _Ints:
         """Per key the position of the last event in `live` with the greatest rank, or -1."""
@@ -144,13 +144,13 @@ def fold_in_rounds(
     versions and where the newer one wins, returns the merged rows and their kinds.
     """
     groups = _Groups(events)
-    held = groups.order[groups.starts]
-    kinds, rows = events.kinds[held], events.rows[held]
+    winner = groups.order[groups.starts]
+    kinds, rows = events.kinds[winner], events.rows[winner]
     ends = groups.starts + groups.sizes
     active = np.flatnonzero(groups.sizes > 1)
     at = groups.starts[active] + 1
     while len(active):
-        old, new = held[active], groups.order[at]
+        old, new = winner[active], groups.order[at]
         above = (events.ranks[old] > events.ranks[new]) & ~events.unordered[old] & ~events.unordered[new]
         taken = step(kinds[active], events.kinds[new], above)
         both = np.flatnonzero(taken.merge)
@@ -158,30 +158,30 @@ def fold_in_rounds(
             merged_rows, merged_types = merge(rows[active[both]], events.rows[new[both]], taken.replace[both])
         wins = active[taken.replace]
         by = new[taken.replace]
-        kinds[wins], rows[wins], held[wins] = events.kinds[by], events.rows[by], by
+        kinds[wins], rows[wins], winner[wins] = events.kinds[by], events.rows[by], by
         if len(both):
             keys = active[both]
             # A merged row without an ordering value of its own has that of the other.
             other = np.where(taken.replace, old, new)[both]
-            held[keys] = np.where(events.unordered[held[keys]] & (merged_rows != rows[keys]), other, held[keys])
+            winner[keys] = np.where(events.unordered[winner[keys]] & (merged_rows != rows[keys]), other, winner[keys])
             rows[keys], kinds[keys] = merged_rows, merged_types
         at = at + 1
         going = at < ends[active]
         active, at = active[going], at[going]
-    return Folded(kinds, rows, held)
+    return Folded(kinds, rows, winner)
 
 
 def _typed_deletes_in_rounds(kinds: NDArray[np.uint8], ranks: _Ints, first: _Ints, stop: _Ints) -> _Ints:
     """Folds each key's events from `first` up to `stop`, all keys in parallel; returns each one's position."""
-    held: _Ints = first.copy()
+    winner: _Ints = first.copy()
     active = np.flatnonzero(first + 1 < stop)
     at = first[active] + 1
     while len(active):
-        now = held[active]
+        now = winner[active]
         there_is_record = kinds[now] <= Kind.FLAGGED
         survives = there_is_record & (ranks[now] > ranks[at]) & (kinds[at] != Kind.NATURAL_DELETE)
-        held[active] = np.where(survives, now, at)
+        winner[active] = np.where(survives, now, at)
         at = at + 1
         going = at < stop[active]
         active, at = active[going], at[going]
-    return held
+    return winner

@@ -85,8 +85,8 @@ class Ordering:
     def of(policy: MergePolicy, schema: AvroSchema, *, path: str) -> Ordering:
         """The ordering of records with this Avro schema; raises UnsupportedError for a type that has no order here."""
         root = resolve(schema, path=path)
-        found = [_field_at(root, name) for name in policy.ordering_fields if policy.is_ordered]
-        columns = tuple(_column(item.name, item.type, policy.is_hudi_1, path) for item in found if item is not None)
+        fields = [_field_at(root, name) for name in policy.ordering_fields if policy.is_ordered]
+        columns = tuple(_column(item.name, item.type, policy.is_hudi_1, path) for item in fields if item is not None)
         compared = _PLAIN | {"string"} if policy.is_hudi_1 else _PLAIN
         if policy.is_hudi_1 and not policy.string_deletes_win:
             compared = compared | {"decimal"}
@@ -140,11 +140,11 @@ class Ordering:
         """The `ranks` of versions in log files. Hudi 0.15 compares decimals there by their bytes
         (GenericData.Fixed.compareTo), without a sign: negative values are above all others.
         """
-        found = ranks(values)
+        by_value = ranks(values)
         if self.hudi_1 or not pa.types.is_decimal(values.type):
-            return found
+            return by_value
         negative = as_mask(pc.less(values, pa.scalar(Decimal(0), values.type)).fill_null(False))
-        return np.where(negative, found + len(found), found)
+        return np.where(negative, by_value + len(by_value), by_value)
 
     def against_base(self, batch: pa.RecordBatch, payload: Payload) -> pa.Array:
         """Of log records that are ordered by arrival, what is compared with base_values: DefaultHoodieRecordPayload
@@ -278,8 +278,8 @@ def greater(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:
     if pa.types.is_struct(values.type):
-        found: NDArray[np.bool_] = np.logical_or.reduce([nulls(part) for part in values.flatten()])
-        return found
+        lacking: NDArray[np.bool_] = np.logical_or.reduce([nulls(part) for part in values.flatten()])
+        return lacking
     return as_mask(pc.is_null(values))
 
 

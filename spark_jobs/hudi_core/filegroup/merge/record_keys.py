@@ -25,8 +25,8 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
     that the rows lack is null (KeyGenerator.constructRecordKey, RecordContext.virtualKeyExtractor). Raises
     CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
     """
-    found = [column_of(batch, name) for name in fields]
-    columns = [pa.nulls(batch.num_rows, pa.string()) if column is None else column for column in found]
+    stored = [column_of(batch, name) for name in fields]
+    columns = [pa.nulls(batch.num_rows, pa.string()) if column is None else column for column in stored]
     if len(columns) == 1:
         return key_texts(columns[0], path=path)
     texts = [_text(column, path) for column in columns]

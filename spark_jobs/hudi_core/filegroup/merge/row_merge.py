@@ -44,7 +44,7 @@ class Default:
 
 def field_defaults(schema: AvroSchema) -> dict[str, Default]:
     """The top-level fields whose default is a plain value: no value that is not null equals another default in Java."""
-    found = {}
+    defaults = {}
     for field in schema["fields"]:
         value, kind = field.get("default"), field["type"]
         branches = [branch for branch in kind if branch != "null"] if isinstance(kind, list) else [kind]
@@ -52,8 +52,8 @@ def field_defaults(schema: AvroSchema) -> dict[str, Default]:
         if isinstance(name, dict) and "logicalType" not in name:
             name = name.get("type")
         if isinstance(value, (bool, int, float, str)) and isinstance(name, str) and name in _KINDS:
-            found[field["name"]] = Default(value, name, isinstance(kind, list))
-    return found
+            defaults[field["name"]] = Default(value, name, isinstance(kind, list))
+    return defaults
 
 
 class ColumnPatterns:
@@ -72,8 +72,8 @@ class ColumnPatterns:
     def union(self, one: Patterns, other: Patterns) -> Patterns:
         width = len(self._present)
         pairs, back = np.unique(one.astype(np.int64) * width + other, return_inverse=True)
-        found = [self._number(self._present[pair // width] | self._present[pair % width]) for pair in pairs.tolist()]
-        numbers: Patterns = np.array(found, dtype=np.int32)[back.reshape(-1)]
+        unions = [self._number(self._present[pair // width] | self._present[pair % width]) for pair in pairs.tolist()]
+        numbers: Patterns = np.array(unions, dtype=np.int32)[back.reshape(-1)]
         return numbers
 
     def absent(self, patterns: Patterns, column: int) -> Mask:
@@ -207,7 +207,7 @@ class RowMerger:
         for start in range(0, len(old), _ROWS):
             ends = slice(start, start + _ROWS)
             older, newer = self._store.take(old[ends]), self._store.take(new[ends])
-            merged, found, patterns = self._merge(
+            merged, merged_kinds, patterns = self._merge(
                 older, newer, newer_wins[ends], self.patterns_of(old[ends]), self.patterns_of(new[ends])
             )
             first = self._store.append(merged)
@@ -216,7 +216,7 @@ class RowMerger:
             else:
                 self._full_rows += merged.num_rows
             rows.append(first + np.arange(merged.num_rows))
-            kinds.append(found)
+            kinds.append(merged_kinds)
         return np.concatenate(rows), np.concatenate(kinds)
 
     def needed(self, step: Step, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -90,28 +90,28 @@ class MergePolicy:
         properties before table version 9. Raises UnsupportedError naming a payload class or merge strategy that this
         engine does not implement, ConfigError for properties that contradict each other.
         """
-        given = {**config.raw, **(options or {})}
+        settings = {**config.raw, **(options or {})}
         function = MERGE_FUNCTION.read(options or {})
         hudi_1 = reads_as_hudi_1(config)
         by_position = hudi_1 and USE_RECORD_POSITIONS.read(options or {})
         bare = MergePolicy(key_fields(config), config.ordering_fields, by_position=by_position)
         if function is not None:
-            marks = delete_marks(merge_properties(given), Payload.LATEST, hudi_1=True, path=config.path)
+            marks = delete_marks(merge_properties(settings), Payload.LATEST, hudi_1=True, path=config.path)
             return replace(bare, rules=Rules.FUNCTION, delete_marks=marks, function=function)
         if not config.features.merge_modes:
-            check_strategy_0_15(given, hudi_1=hudi_1, path=config.path)
-        return _by_mode(bare, config, given) if hudi_1 else _by_payload_class(bare, config, given)
+            check_strategy_0_15(settings, hudi_1=hudi_1, path=config.path)
+        return _by_mode(bare, config, settings) if hudi_1 else _by_payload_class(bare, config, settings)
 
 
-def _by_payload_class(bare: MergePolicy, config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
+def _by_payload_class(bare: MergePolicy, config: TableConfig, settings: Mapping[str, str]) -> MergePolicy:
     payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
     fill, marker = FILL_OF.get(payload, Fill.NOTHING), MARKER_OF.get(payload)
-    marks = delete_marks(given, payload, hudi_1=False, path=config.path)
+    marks = delete_marks(settings, payload, hudi_1=False, path=config.path)
     return replace(bare, payload=payload, fill=fill, fill_marker=marker, delete_marks=marks)
 
 
-def _by_mode(bare: MergePolicy, config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
-    properties = merge_properties(given)
+def _by_mode(bare: MergePolicy, config: TableConfig, settings: Mapping[str, str]) -> MergePolicy:
+    properties = merge_properties(settings)
     mode = resolve_mode(config)
     since_1_1 = config.features.partial_update_modes or ORDERING_FIELDS_KEY in config.raw
     payload, fill, marker = Payload.LATEST, Fill.NOTHING, None

@@ -149,8 +149,8 @@ def stored_names(
     UnsupportedError naming `path` for a column that it has twice but for case.
     """
     by_name = {source.name: source.source for source in sources}
-    found = (by_name.get(name, name) for name in names)
-    return [stored[at] for at in places(stored, [name for name in found if name is not None], path=path) if at >= 0]
+    sought = (by_name.get(name, name) for name in names)
+    return [stored[at] for at in places(stored, [name for name in sought if name is not None], path=path) if at >= 0]
 
 
 def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.RecordBatch:

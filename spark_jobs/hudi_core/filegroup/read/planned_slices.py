@@ -120,27 +120,28 @@ class PlanCheck:
         starts = [(item.file_group, instant) for item in items]
         return {group.id: group for group in build_file_groups(folder, named, slicing, compactions=starts)}
 
-    def _difference(self, item: PlannedSlice, found: FileSlice | None, unknown: Collection[str]) -> str:
-        if found is None:
+    def _difference(self, planned: PlannedSlice, stored: FileSlice | None, unknown: Collection[str]) -> str:
+        if stored is None:
             return "no file slice was committed then"
-        base = None if found.base_file is None else found.base_file.name
-        if item.base_file != base and not self._is_other_attempt(item.base_file, base):
-            return f"it names {item.base_file or 'no base file'}, the slice has {base or 'no base file'}"
-        there = {file.name for file in found.log_files}
-        foreign = [name for name in item.log_files if name not in there and parse_log_file(name).instant not in unknown]
+        base = None if stored.base_file is None else stored.base_file.name
+        if planned.base_file != base and not self._is_other_attempt(planned.base_file, base):
+            return f"it names {planned.base_file or 'no base file'}, the slice has {base or 'no base file'}"
+        there = {file.name for file in stored.log_files}
+        others = (name for name in planned.log_files if name not in there)
+        foreign = [name for name in others if parse_log_file(name).instant not in unknown]
         return f"it names {', '.join(foreign)}, not in the slice" if foreign else ""
 
-    def _is_other_attempt(self, planned: str | None, found: str | None) -> bool:
+    def _is_other_attempt(self, planned: str | None, stored: str | None) -> bool:
         """Whether both are base files of one instant, whose commit names the planned one: a retried task left the
         other, which the metadata table does not list.
         """
-        if planned is None or found is None:
+        if planned is None or stored is None:
             return False
         instant = parse_base_file(planned).instant
-        return instant == parse_base_file(found).instant and _names(self.commit_of(instant), planned)
+        return instant == parse_base_file(stored).instant and _names(self.commit_of(instant), planned)
 
-    def _blocks_of(self, item: PlannedSlice, found: FileSlice) -> _Blocks:
-        return {file.name: self._read(file, named=file.name in item.log_files) for file in found.log_files}
+    def _blocks_of(self, planned: PlannedSlice, stored: FileSlice) -> _Blocks:
+        return {file.name: self._read(file, named=file.name in planned.log_files) for file in stored.log_files}
 
     def _read(self, file: DataFile, *, named: bool) -> list[LogBlock | CorruptBlock]:
         try:
@@ -150,11 +151,11 @@ class PlanCheck:
                 raise
             return []  # not a log file, or removed by the rollback of its write since the listing: it holds no rows
 
-    def _lacking(self, item: PlannedSlice, found: FileSlice, blocks: _Blocks) -> list[str]:
+    def _lacking(self, planned: PlannedSlice, stored: FileSlice, blocks: _Blocks) -> list[str]:
         """The log files of the slice that the plan lacks and without which the slice holds other rows."""
         of_slice = self._scanned(block for read in blocks.values() for block in read)
-        of_plan = self._scanned(block for name in blocks if name in item.log_files for block in blocks[name])
-        names = {file.path: file.name for file in found.log_files if file.name not in item.log_files}
+        of_plan = self._scanned(block for name in blocks if name in planned.log_files for block in blocks[name])
+        names = {file.path: file.name for file in stored.log_files if file.name not in planned.log_files}
         lacking = {
             names[block.path]
             for block in of_slice
@@ -181,8 +182,8 @@ def _names(commit: CommitMetadata | None, name: str) -> bool:
     return commit is not None and any(stat.name == name for stat in commit.write_stats())
 
 
-def _refused(item: PlannedSlice, differs: str, instant: str, path: str, remedy: str) -> FormatError:
-    group = item.file_group
+def _refused(planned: PlannedSlice, differs: str, instant: str, path: str, remedy: str) -> FormatError:
+    group = planned.file_group
     return FormatError(
         f"the plan does not name the file slice that file group {group.file_id} in {group.partition!r} had at "
         f"{instant}: {differs}",

@@ -42,7 +42,7 @@ class OutputColumns:
     def stored(self) -> pa.Schema:
         """The columns that rows are stored with, in Spark's types: `_hoodie_*` first, unless the table has none."""
         dropped = self.config.dropped_columns
-        return pa.schema([item for item in self._named if item.name not in dropped])
+        return pa.schema([column for column in self._named if column.name not in dropped])
 
     @cached_property
     def _named(self) -> pa.Schema:
@@ -64,17 +64,16 @@ class OutputColumns:
 
     @cached_property
     def all(self) -> pa.Schema:
-        vectors = self._vectors
-        fields = {
-            item.name: item.with_type(vectors[item.name].type) if item.name in vectors else item for item in self._named
-        }
+        fields = {column.name: column for column in self._named}
+        for name, vector in self._vectors.items():
+            fields[name] = fields[name].with_type(vector.type)
         for name in self.rule.as_text & fields.keys():
             fields[name] = pa.field(name, pa.string())
-        for item in self.path_columns:
+        for column in self.path_columns:
             if self.rule.last:
-                fields.pop(item.name, None)
-            fields[item.name] = item
-        return pa.schema([only_mark(item) for item in fields.values()])
+                fields.pop(column.name, None)
+            fields[column.name] = column
+        return pa.schema([only_mark(column) for column in fields.values()])
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
         """The selected columns, in that order, or all; raises ConfigError for a column that the table lacks."""
@@ -82,27 +81,27 @@ class OutputColumns:
 
     def stored_of(self, names: Collection[str]) -> pa.Schema:
         named = frozenset(spelled(names, self.stored.names))
-        return pa.schema([item for item in self.stored if item.name in named])
+        return pa.schema([column for column in self.stored if column.name in named])
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
         """Stored rows of a partition as the columns of `schema`, which `select` gave. `path` names the file group in
         errors. A value of the path that cannot be read is no error of a query without its column.
         """
         batch = self._with_lists(batch, path)
-        columns = [item for item in self.path_columns if item.name in schema.names]
+        columns = [column for column in self.path_columns if column.name in schema.names]
         values = path_values(partition, self.config, columns, zone=self.zone)
         text = self.rule.as_text
         if not values and not text:
             return conform_batch(batch, schema, path=path)
         arrays = []
-        for item in schema:
-            index = batch.schema.get_field_index(item.name)
-            if item.name in values:
-                arrays.append(pa.repeat(values[item.name], batch.num_rows))
+        for column in schema:
+            index = batch.schema.get_field_index(column.name)
+            if column.name in values:
+                arrays.append(pa.repeat(values[column.name], batch.num_rows))
             elif index < 0:
                 # A partition whose path does not have the table's depth gives no value for a column that rows lack.
-                arrays.append(pa.nulls(batch.num_rows, item.type))
-            elif item.name in text:
+                arrays.append(pa.nulls(batch.num_rows, column.type))
+            elif column.name in text:
                 arrays.append(as_text(batch.column(index), path=path))
             else:
                 arrays.append(batch.column(index))
@@ -125,7 +124,7 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
     """
     if columns is None:
         return schema
-    fields = {item.name: item for item in schema}
+    fields = {column.name: column for column in schema}
     columns = spelled(columns, list(fields))
     missing = [name for name in columns if name not in fields]
     if missing:
@@ -198,13 +197,13 @@ class ReaderSpec:
         """What every row must satisfy. Raises UnsupportedError for commit times of a table whose rows do not have
         theirs.
         """
-        found = []
+        conditions = []
         if self.commit_times is not None:
             if not self.config.populate_meta_fields:
                 message = "the table has no _hoodie_ columns, so its rows do not record their commit"
                 remedy = "an incremental query needs hoodie.populate.meta.fields=true"
                 raise UnsupportedError(message, path=self.config.path, remedy=remedy)
-            found.append(of_commit_times(self.commit_times))
+            conditions.append(of_commit_times(self.commit_times))
         if self.predicate is not None:
-            found.append(of_predicate(self.predicate, self.output.all, self.zone))
-        return tuple(found)
+            conditions.append(of_predicate(self.predicate, self.output.all, self.zone))
+        return tuple(conditions)

@@ -39,7 +39,7 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline, up_t
     if up_to is not None and not len(seen.commits()) and not history.instants(None, up_to):
         return table_schema(storage, config, timeline)
     written = ((instant, active.read_commit(instant)) for instant in reversed(seen.commits().instants))
-    archived = (item for item in latest_commits(history) if up_to is None or item[0].requested_time <= up_to)
+    archived = (commit for commit in latest_commits(history) if up_to is None or commit[0].requested_time <= up_to)
     return schema_of(
         seen,
         active.read_details,
@@ -66,11 +66,11 @@ def stored_schema(
             if not stat.path:
                 continue
             try:
-                found = _schema_of(storage, stat.path)
+                schema = _schema_of(storage, stat.path)
             except StorageNotFoundError:
                 continue  # cleaned since
-            if found is not None:
-                return without_meta_fields(found)
+            if schema is not None:
+                return without_meta_fields(schema)
     return None
 
 

@@ -70,5 +70,5 @@ def block_positions(
         return None
     if not all(block.record_positions and block.positions_instant == name.instant for block in blocks):
         return None
-    found = tuple(decode_positions(block.record_positions or "", path=block.path) for block in blocks)
-    return found if all(positions.count for positions in found) else None
+    of_blocks = tuple(decode_positions(block.record_positions or "", path=block.path) for block in blocks)
+    return of_blocks if all(positions.count for positions in of_blocks) else None

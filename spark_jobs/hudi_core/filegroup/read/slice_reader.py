@@ -74,7 +74,7 @@ class SliceReader:
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
-        needed = set(output.names).union(*(item.columns for item in filters))
+        needed = set(output.names).union(*(condition.columns for condition in filters))
         read = [name for name in self.spec.output.all.names if name in needed]
         rows = self.spec.output.select(read) if filters else output
         base = file_slice.base_file
@@ -88,8 +88,8 @@ class SliceReader:
             batch = self.spec.output.finish(
                 stored, file_slice.file_group.partition, rows, path=file_slice.file_group.file_id
             )
-            for item in filters:
-                batch = item.apply(batch)
+            for condition in filters:
+                batch = condition.apply(batch)
             if batch.num_rows:
                 yield batch if rows is output else batch.select(output.names)
 
@@ -145,7 +145,7 @@ class SliceReader:
         return of_commit_times(times).mask
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
-        found = scan_log_files(
+        scanned = scan_log_files(
             self.storage,
             file_slice.log_files,
             self.committed or self.spec.committed,
@@ -153,9 +153,9 @@ class SliceReader:
             stop_at_newer=not reads_as_hudi_1(self.spec.config),
         )
         if STRICT.read(self.spec.options):
-            found.refuse_corrupt()
-        for block in found.corrupt:
+            scanned.refuse_corrupt()
+        for block in scanned.corrupt:
             self.on_corrupt(block)
-        for block in found.corrupt_removed:
+        for block in scanned.corrupt_removed:
             self.on_corrupt(replace(block, reason=f"{block.reason}; a later rollback takes it for a part of its write"))
-        return found
+        return scanned

@@ -127,8 +127,10 @@ class CompletedWrites:
         """
         since = parse_log_file(block.path.rpartition("/")[2]).instant
         try:
-            covering = (item for item in self._written_since(since) if item.start is not None and item.overlaps(block))
-            return next((item.describe() for item in covering), None)
+            for written in self._written_since(since):
+                if written.start is not None and written.overlaps(block):
+                    return written.describe()
+            return None
         except (FormatError, StorageNotFoundError):
             return None
 
@@ -143,7 +145,7 @@ class CompletedWrites:
         if self._begin is None or since < self._begin:
             archived = [item for item in self._history.instants() if item.requested_time >= since]
             missing = [item for item in archived if item not in self._read]
-            self._read.update((item, _bytes_of(item, found)) for item, found in self._history.commits(missing))
+            self._read.update((item, _bytes_of(item, metadata)) for item, metadata in self._history.commits(missing))
             for commit in archived:
                 yield from self._read.get(commit, ())
 

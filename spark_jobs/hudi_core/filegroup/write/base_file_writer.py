@@ -69,11 +69,11 @@ class FileKeys:
         or a range, its filter has other settings, or its range depends on the order of strings.
         """
         footer = base.footer
-        found = filter_in_footer(footer)
+        bloom = filter_in_footer(footer)
         least, greatest = footer.get(MIN_KEY), footer.get(MAX_KEY)
-        if found is None or least is None or greatest is None or max(least + greatest) >= _FIRST_SURROGATE:
+        if bloom is None or least is None or greatest is None or max(least + greatest) >= _FIRST_SURROGATE:
             return False
-        type_code, text = found
+        type_code, text = bloom
         if not self._bloom.join(text, type_code, base.num_rows, path=base.path):
             return False
         self._widen(least.encode(), greatest.encode())

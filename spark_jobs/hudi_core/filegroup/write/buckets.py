@@ -73,8 +73,8 @@ class Buckets:
         hashes = _list_hashes([keys])
         if named.any():
             hashes = np.where(named, _list_hashes(self._values(keys, named, path=path)), hashes)
-        found: NDArray[np.int64] = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % self.count
-        return found
+        buckets: NDArray[np.int64] = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % self.count
+        return buckets
 
     def places(self, partitions: pa.Array, keys: pa.Array, *, path: str) -> pa.Array:
         """The partition and the bucket of each row as one text, which place_of reads. Errors as numbers."""
@@ -84,13 +84,13 @@ class Buckets:
     def _values(self, keys: pa.Array, named: NDArray[np.bool_], *, path: str) -> list[pa.Array]:
         """The values of the fields, each as text, of keys that have the names of their fields in them."""
         pattern = ",".join(f"{re.escape(name)}:(?P<f{at}>[^,:]*)" for at, name in enumerate(self.key_fields))
-        found = pc.extract_regex(keys, f"^{pattern}$")
-        unread = named & pc.is_null(found).to_numpy(zero_copy_only=False)
+        matches = pc.extract_regex(keys, f"^{pattern}$")
+        unread = named & pc.is_null(matches).to_numpy(zero_copy_only=False)
         if unread.any():
             key = keys[int(unread.argmax())].as_py()
             message = f"the bucket of the key {key!r} depends on the release of Hudi: it holds a colon or a comma"
             raise FormatError(message, path=path, remedy="overwrite the table with Hudi")
-        return [pc.struct_field(found, f"f{self.key_fields.index(name)}").fill_null("") for name in self.fields]
+        return [pc.struct_field(matches, f"f{self.key_fields.index(name)}").fill_null("") for name in self.fields]
 
 
 def _list_hashes(values: list[pa.Array]) -> NDArray[np.uint32]:

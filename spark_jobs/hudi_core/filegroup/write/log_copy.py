@@ -145,9 +145,9 @@ def _sorted(parts: list[bytes], positions: list[NDArray[np.int64]]) -> tuple[lis
     """In the order of the positions; as they are where none were given."""
     if not positions:
         return parts, None
-    found = np.concatenate(positions)
-    order = np.argsort(found)
-    return [parts[number] for number in order], found[order]
+    places = np.concatenate(positions)
+    order = np.argsort(places)
+    return [parts[number] for number in order], places[order]
 
 
 def _ends(records: memoryview, count: int, block: LogBlock) -> NDArray[np.int64]:

@@ -84,13 +84,13 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     Raises FormatError for a marker that points out of the table.
     """
     folder = marker_folder(instant)
-    found: set[Marker] = set()
+    markers: set[Marker] = set()
     for file in storage.list_tree(folder):
         inner = file.path[len(folder) + 1 :]
         if inner.count("/") > MAX_DEPTH:
             raise FormatError(f"marker folders are nested more than {MAX_DEPTH} levels deep", path=file.path)
         if _MIDDLE in file.name:
-            found.add(_parse(inner, file.path))
+            markers.add(_parse(inner, file.path))
         elif inner != file.name:
             continue
         elif file.name == _TYPE_FILE:
@@ -98,8 +98,8 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
             if kind and kind not in _TYPES:  # a crash leaves it empty (MarkerUtils.readMarkerType takes that for none)
                 raise FormatError(f"unknown marker type {kind!r}", path=file.path)
         elif file.name.startswith(_SERVER_PREFIX) and file.name[len(_SERVER_PREFIX) :].isdigit():
-            found.update(_parse(line, file.path) for line in _whole_lines(_text(storage, file.path)) if line)
-    return sorted(found)
+            markers.update(_parse(line, file.path) for line in _whole_lines(_text(storage, file.path)) if line)
+    return sorted(markers)
 
 
 def delete_markers(storage: Storage, instant: str) -> None:

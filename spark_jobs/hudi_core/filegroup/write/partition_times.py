@@ -138,33 +138,33 @@ class TimeFormat:
         """Local time of the output's zone, else of the input's, else as the text has it (HoodieDateTimeParser)."""
         for form in self.inputs:
             with suppress(ValueError, OverflowError):
-                found = datetime.strptime(text, form)
+                moment = datetime.strptime(text, form)
                 into = self.output_zone or self.input_zone
                 if into is not None:
-                    if found.tzinfo is None:
-                        found = found.replace(tzinfo=zone_of(self.input_zone or "UTC"))
-                    found = found.astimezone(zone_of(into))
-                return found.replace(tzinfo=None, microsecond=0)
+                    if moment.tzinfo is None:
+                        moment = moment.replace(tzinfo=zone_of(self.input_zone or "UTC"))
+                    moment = moment.astimezone(zone_of(into))
+                return moment.replace(tzinfo=None, microsecond=0)
         raise FormatError(f"{text!r} is no time as {TIME_INPUT.name} says", path=path)
 
 
 def _inputs(settings: Mapping[str, str], path: str) -> tuple[str, ...]:
-    given = TIME_INPUT.read(settings, path=path)
-    if given is None:
+    named = TIME_INPUT.read(settings, path=path)
+    if named is None:
         raise ConfigError(f"{TIME_INPUT.name} is not set", path=path, remedy="give the writers' value")
     divided = TIME_DELIMITER.read(settings, path=path)
     if divided not in (None, ","):
         raise _not_written(f"{TIME_DELIMITER.name}={divided}", path)
-    forms = tuple(strftime(form, _READ, path=path) for form in map(str.strip, given.split(",")) if form)
+    forms = tuple(strftime(form, _READ, path=path) for form in map(str.strip, named.split(",")) if form)
     if not all("%Y" in form for form in forms):
         # Joda-Time takes the year 2000, strptime 1900.
-        raise _not_written(f"{TIME_INPUT.name}={given} without a year", path)
+        raise _not_written(f"{TIME_INPUT.name}={named} without a year", path)
     return forms
 
 
 def strftime(pattern: str, letters: Mapping[str, str], *, path: str) -> str:
     """A format of Joda-Time as one of strftime. Raises UnsupportedError for other letters than these."""
-    found, at = [], 0
+    parts, at = [], 0
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
         if match is None:
@@ -173,21 +173,21 @@ def strftime(pattern: str, letters: Mapping[str, str], *, path: str) -> str:
         quoted, letter, plain = match.groups()
         if letter is None:
             text = plain if quoted is None else quoted.replace("''", "'") or "'"
-            found.append(text.replace("%", "%%"))
+            parts.append(text.replace("%", "%%"))
         elif match[0] in letters:
-            found.append(letters[match[0]])
+            parts.append(letters[match[0]])
         else:
             raise _not_written(f"the letters {match[0]!r} of the time format {pattern!r}", path)
-    return "".join(found)
+    return "".join(parts)
 
 
 def _zone(name: str, path: str) -> str:
     """A region or an offset as Arrow takes them, by a name of java.util.TimeZone, which has offsets in this form alone
     and takes other names that it does not know for GMT.
     """
-    found = _OFFSET.fullmatch(name)
-    if found is not None and int(found[2]) < 24 and int(found[3] or 0) < 60:
-        return f"{found[1]}{int(found[2]):02}:{found[3] or '00'}"
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None and int(offset[2]) < 24 and int(offset[3] or 0) < 60:
+        return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
     name = _OTHER_RULES.get(name, name)
     if region(name) is None:
         raise ConfigError(
@@ -263,9 +263,9 @@ class SqlTimes:
 
 def _forms(config: TableConfig, name: str, known: list[str]) -> set[re.Pattern[str] | None]:
     """The forms of the values of a column in paths, None for one that is neither."""
-    found: set[re.Pattern[str] | None] = set()
+    forms: set[re.Pattern[str] | None] = set()
     for partition in known:
         part = path_parts(partition, config.partition_fields).get(name, DEFAULT_PARTITION).removeprefix(f"{name}=")
         if part != DEFAULT_PARTITION:
-            found.add(next((form for form in (_NUMBER, _LOCAL_TIME) if form.fullmatch(part)), None))
-    return found
+            forms.add(next((form for form in (_NUMBER, _LOCAL_TIME) if form.fullmatch(part)), None))
+    return forms

@@ -68,7 +68,7 @@ def is_named_after_another(storage: Storage, failed: str, partition: str, name: 
     path = join(partition, name)
     try:
         file = DataFile(partition, name, storage.stat(path).size)
-        instants = {item.instant_time for item in log_blocks(storage, [file]) if isinstance(item, LogBlock)}
+        instants = {block.instant_time for block in log_blocks(storage, [file]) if isinstance(block, LogBlock)}
     except StorageNotFoundError:
         return True
     if failed in instants and len(instants) > 1:
@@ -142,24 +142,24 @@ class FileRollback:
             # Hudi 0.15 names a folder where it does not know the log file.
             named = [(key, key.rpartition("/")[2], size) for step in here for key, size in step.log_blocks.items()]
             blocks = {key: size for key, name, size in named if parse_data_file(name) is not None}
-            found = {name: files[name].size for key, name, _ in named if key in blocks and name in files}
+            stored = {name: files[name].size for key, name, _ in named if key in blocks and name in files}
             # A log file of 0 bytes holds no block: its writer died when it created the file. The metadata table lists
             # no file of 0 bytes (real Hudi lists it with a size of 1).
-            empty = tuple(sorted(name for name, size in found.items() if size == 0))
+            empty = tuple(sorted(name for name, size in stored.items() if size == 0))
             for name in empty:
                 self._storage.delete(join(partition, name))
-            kept = {name: size for name, size in found.items() if size}
+            kept = {name: size for name, size in stored.items() if size}
             done[partition] = Undone(partition, empty, commands, blocks, kept)
         return done
 
     def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
         """The log files that earlier attempts at this rollback announced by markers, by file slice."""
-        found: dict[tuple[str, str, str], list[str]] = {}
+        announced: dict[tuple[str, str, str], list[str]] = {}
         for marker in list_markers(self._storage, self._rollback):
             parsed = parse_data_file(marker.file_name)
             if isinstance(parsed, LogFileName):
-                found.setdefault((marker.partition, parsed.file_id, parsed.instant), []).append(marker.file_name)
-        return found
+                announced.setdefault((marker.partition, parsed.file_id, parsed.instant), []).append(marker.file_name)
+        return announced
 
     def _append(
         self, partition: str, file_id: str, base_instant: str, files: Mapping[str, FileInfo], announced: list[str]
