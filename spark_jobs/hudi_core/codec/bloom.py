@@ -139,9 +139,7 @@ class BloomFilter:
 
     @staticmethod
     def parse(text: str | bytes, type_code: str, *, path: str) -> BloomFilter:
-        """The filter in a footer, or an HFile's `bloomFilter` block. Raises CorruptFileError naming `path`,
-        UnsupportedError for another type or hash.
-        """
+        """The filter in a footer or an HFile. Raises CorruptFileError naming `path`, UnsupportedError."""
         if type_code not in (DYNAMIC, SIMPLE):
             remedy = f"known are {DYNAMIC} and {SIMPLE}"
             raise UnsupportedError(f"bloom filter type {type_code!r} is not supported", path=path, remedy=remedy)

@@ -65,9 +65,7 @@ def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
 
 
 def string_hashes(texts: pa.Array) -> NDArray[np.int32]:
-    """java_string_hash of each text, without nulls. Raises UnsupportedError for one that is no UTF-8: Java hashes what
-    it makes of it.
-    """
+    """java_string_hash of each text, without nulls. Raises UnsupportedError for one that is no UTF-8."""
     if not len(texts):
         return np.zeros(0, dtype=np.int32)
     offsets, data = octets(texts)
@@ -191,9 +189,7 @@ def crc32c(data: bytes | memoryview) -> int:
 
 
 def crc32c_numpy(data: bytes | memoryview) -> int:
-    """By NumPy: a CRC is linear over GF(2), so 16-byte lanes are computed side by side and folded pairwise, at some 100
-    MB/s.
-    """
+    """By NumPy: a CRC is linear over GF(2), so lanes of 16 bytes are folded pairwise, at some 100 MB/s."""
     size = len(data)
     if size < 4:
         return _crc_bytes(bytes(data))

@@ -27,9 +27,7 @@ SHARD_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 PIECE_BYTES = 256 << 10
 _SENT_BYTES = 4 << 20
 PIECES_PER_BATCH = 16
-"""So many pieces a consumer gets at a time where an engine cuts batches by rows alone (`rows_per_batch` of the
-units).
-"""
+"""A consumer gets so many at a time where an engine cuts batches by `rows_per_batch` alone."""
 FAN_IN = 64
 """Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
 _SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"

@@ -56,9 +56,7 @@ def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Plac
 
 
 def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
-    """`column operator literal` as a comparison with a value of the column's type, or its result for all that is not
-    null.
-    """
+    """`column operator literal` with a value of the column's type, or its result for all that is not null."""
     if at.side:
         return operator == NE or operator in ((LT, LE) if at.side > 0 else (GT, GE))
     if at.exact:

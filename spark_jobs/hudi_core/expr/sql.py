@@ -54,9 +54,7 @@ _ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
     exp.TryCast: frozenset({"this", "to"}),
     exp.Concat: frozenset({"expressions"}),
 }
-"""The parts of a node that this module reads. Modifiers that sqlglot hangs on nodes (`negate`, `symmetric`, `zone` …)
-must not be ignored.
-"""
+"""The parts of a node read here. Modifiers (`negate`, `symmetric`, `zone` …) must not be ignored."""
 
 
 def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:

@@ -124,9 +124,7 @@ def parse_log_file(name: str) -> LogFileName:
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
-    """The parts of a base or log file name, None for partition metadata, side files and foreign files; as
-    refuse_external.
-    """
+    """The parts of a base or log file name, None for side files and foreign files; as refuse_external."""
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)
     except UnsupportedError:
@@ -142,9 +140,7 @@ def alike(names: Iterable[str], name: str) -> list[str]:
 
 
 def places(names: Sequence[str], requested: Iterable[str], *, path: str) -> list[int]:
-    """Where each of `requested` is among `names`, -1 where it is not. Raises UnsupportedError naming `path` for one
-    that is there twice but for case, as Spark does.
-    """
+    """Where each of `requested` is among `names`, else -1. Raises UnsupportedError where two differ by case."""
     exact = {name: at for at, name in enumerate(names)}
     lowered = [name.lower() for name in names]
     known = dict(zip(lowered, range(len(names)), strict=True))

@@ -66,9 +66,7 @@ class CommittedSizes:
             raise CutFileError(what, path=info.path)
 
     def _is_archived(self, instant: str, path: str) -> bool:
-        """Whether a commit before the timeline wrote the file, or nothing says which it wrote: readers take it for
-        committed.
-        """
+        """Whether a commit before the timeline wrote the file, or nothing says which did: then it is committed."""
         times = self._commits.requested_times
         if instant in times or not self._commits.contains_or_before_start(instant):
             return False

@@ -70,9 +70,7 @@ def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """All slices of one file group, newest first. `slices` are visible to readers, `uncommitted` are files of instants
-    that are not completed, by the instant in their names.
-    """
+    """All slices of one file group, newest first; `uncommitted` are files of other instants, by instant."""
 
     id: FileGroupId
     slices: tuple[FileSlice, ...]
@@ -88,9 +86,7 @@ class FileGroup:
         return next((file_slice for file_slice in self.slices if file_slice.base_instant < instant), None)
 
     def is_cut_off(self, file_slice: FileSlice) -> bool:
-        """Whether log files lie above an older slice without a base file between them, as in layout 1 only a pending
-        compaction leaves them.
-        """
+        """Whether logs lie above an older slice with no base file between: in layout 1, a pending compaction."""
         if file_slice.base_file is not None or not file_slice.log_files:
             return False
         return any(older.data_files for older in self.slices if older.base_instant < file_slice.base_instant)

@@ -94,9 +94,7 @@ class FileSystemView:
         return _newest(groups, lambda file_slice: file_slice.base_instant <= as_of and not file_slice.is_empty)
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group; where a compaction is pending, the one that it will compact, without
-        later logs.
-        """
+        """The newest slice of each file group, or that which a pending compaction takes, without later logs."""
 
         def is_before_compaction(file_slice: FileSlice) -> bool:
             compaction = self.pending.compaction_of(file_slice.file_group)

@@ -165,9 +165,7 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
-    """Of several base files of one instant, which only a retried task leaves, the longest is the whole one
-    (addBaseFile).
-    """
+    """Of several base files of one instant, left by a retried task, the longest is whole (addBaseFile)."""
     base = parts.bases[0] if len(parts.bases) == 1 else max(parts.bases, key=_by_size, default=None)
     if not parts.logs:
         return FileSlice(group, instant, base, (), ())

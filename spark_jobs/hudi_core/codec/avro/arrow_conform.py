@@ -167,9 +167,7 @@ def java_text(array: pa.Array) -> pa.Array:
 
 
 def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Numbers or text as decimals, rounded half up by their text (BigDecimal.setScale); nulls stay. Raises
-    pyarrow.ArrowInvalid for text that is no number and for too many digits.
-    """
+    """Numbers or text as decimals, rounded half up (BigDecimal.setScale). Raises pyarrow.ArrowInvalid."""
     encoded = (array if pa.types.is_string(array.type) else java_text(array)).dictionary_encode()
     unit, context = Decimal(1).scaleb(-kind.scale), Context(prec=kind.precision, rounding=ROUND_HALF_UP)
     try:

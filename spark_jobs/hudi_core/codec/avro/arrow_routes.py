@@ -35,9 +35,7 @@ _BLOWUP = 64
 
 
 def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
-    """The rewritten JSON schema of a record; with `prefix`, a fixed of four bytes precedes it, for the length of each
-    datum.
-    """
+    """The rewritten JSON schema of a record; with `prefix`, a fixed of four bytes, a datum's length, is first."""
     # Each named type gets a name of its own: the same record may occur several times in the tree.
     names = map("t{}".format, itertools.count(1))
     record = _rewritten_record(avro, names)
@@ -62,9 +60,7 @@ def fast_route_available() -> bool:
 
 
 class Deferral:
-    """Postpones the first import of polars (0.2 to 0.6 CPU-s) until it pays: fastavro decodes some 20,000 records
-    meanwhile.
-    """
+    """Postpones the first import of polars (0.2 to 0.6 CPU-s): fastavro decodes some 20,000 records meanwhile."""
 
     def __init__(self, records: int = 20_000) -> None:
         self._left = records

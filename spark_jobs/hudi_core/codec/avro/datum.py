@@ -37,9 +37,7 @@ _SHOWN = 300
 
 
 class DatumCodec:
-    """Decodes and encodes data of one schema; keep one per schema where records are many. Safe to share between
-    threads.
-    """
+    """Decodes and encodes data of one schema; keep one per schema. Safe to share between threads."""
 
     __slots__ = ("_shown", "parsed", "schema")
 

@@ -149,9 +149,7 @@ def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) 
 
 
 def _gzip(data: bytes) -> bytes:
-    """A gzip member with no time and an unknown system in its header, as HBase's, so that equal data gives equal
-    bytes.
-    """
+    """A gzip member with no time and an unknown system in its header, as HBase's: equal data, equal bytes."""
     deflater = FASTEST.compressobj(_LEVEL if FASTEST is zlib else _FAST_LEVEL, zlib.DEFLATED, -15)
     tail = struct.pack("<II", FASTEST.crc32(data), len(data) & 0xFFFFFFFF)
     return b"".join((_GZIP_HEADER, deflater.compress(data), deflater.flush(), tail))
@@ -245,9 +243,7 @@ def encode_cell(row: bytes, value: bytes) -> bytes:
 
 
 def cell_bounds(data: bytes, path: str, *, with_mvcc: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Start and end of the row and of the value of each cell of a data block, one Python step per cell. Raises
-    CorruptFileError.
-    """
+    """Start and end of the row and of the value of each cell of a data block. Raises CorruptFileError."""
     source = Reader(data, path)
     size = len(data)
     position = 0

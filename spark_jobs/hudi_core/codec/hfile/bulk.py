@@ -25,9 +25,7 @@ _NOTHING = pa.scalar(b"", pa.binary())
 
 
 def add_cells(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
-    """Adds the cells of two binary arrays without nulls, in blocks as HFileWriter.add would. Raises ValueError for keys
-    out of order or longer than 32767 bytes.
-    """
+    """Adds the cells of two binary arrays without nulls, in blocks as HFileWriter.add would. Errors as its."""
     for start in range(0, len(keys), _ROWS):
         _add(writer, keys.slice(start, _ROWS), values.slice(start, _ROWS))
 
@@ -109,9 +107,7 @@ class CopiedBlock:
     """A block whose cells are copied. What decides whether a cell may be is looked at once, for all of them."""
 
     def __init__(self, block: CellBlock, prefix: bytes) -> None:
-        """Copies those cells of `block`, whose rows are ascending, that have HFileWriter's form and a value with the
-        prefix.
-        """
+        """Copies the `cells` of `block`, in ascending order, that have HFileWriter's form and the prefix."""
         self.block = block
         begins, ends = block.rows - _HEAD.itemsize, block.value_ends + 1
         self._cells = _EncodedCells(block.data, begins, ends, block.value_ends - block.values, block.row)

@@ -32,9 +32,7 @@ _MAX_MATRIX = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class CellBlock:
-    """The cells of one block: cell i has the row `data[rows[i]:row_ends[i]]` and the value
-    `data[values[i]:value_ends[i]]`.
-    """
+    """The cells of one block: cell i is `data[rows[i]:row_ends[i]]` with `data[values[i]:value_ends[i]]`."""
 
     data: bytes
     rows: _Offsets
@@ -78,9 +76,7 @@ class CellBlock:
                 position += 1
 
     def _by_words(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]] | None:
-        """Searches the eight bytes behind the common prefix of all rows: three times as fast as strings. None where
-        these do not distinguish rows.
-        """
+        """By the eight bytes behind the common prefix, three times as fast; None where these are not distinct."""
         count = len(self)
         if not count:
             return None
@@ -105,9 +101,7 @@ class CellBlock:
     def _equal(
         self, keys: Sequence[bytes], hits: _Offsets, cells: _Offsets, tied: NDArray[np.bool_]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Those of the `cells` that may hold the keys at `hits` that do; `tied`: the next cell may hold the same
-        key.
-        """
+        """Those of `cells` that hold the keys at `hits`; `tied`: the next cell may hold the same key."""
         data = self.data
         bounds = (self.rows[cells], self.row_ends[cells], self.values[cells], self.value_ends[cells], tied[cells])
         for index, cell, row, row_end, value, value_end, more in zip(

@@ -26,9 +26,7 @@ _MAX_FIELDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """Offsets and sizes are bytes from the start of the file, in the order of FileTrailerProto's fields 1 to 10; the
-    codec holds for every block.
-    """
+    """Offsets and sizes in bytes, in the order of FileTrailerProto's fields 1 to 10; `codec` is of every block."""
 
     codec: Codec
     file_info_offset: int
@@ -44,9 +42,7 @@ class Trailer:
 
 
 def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
-    """Parses the last 4096 bytes of a file of `size`. Raises CorruptFileError, UnsupportedError for another version or
-    codec.
-    """
+    """Parses the last 4096 bytes of a file of `size`. Raises CorruptFileError, UnsupportedError."""
     if len(data) != TRAILER_SIZE:
         raise CorruptFileError(f"HFile of {size} bytes has no whole trailer", path=path)
     if data[: len(MAGIC)] != MAGIC:

@@ -120,9 +120,7 @@ class HFileWriter:
         self._offset += len(data)
 
     def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> None:
-        """Writes what follows the data blocks. `extra_info` is added to the file info, `meta_blocks` become meta
-        blocks.
-        """
+        """Writes what follows the data blocks, with `extra_info` in the file info, and meta blocks."""
         self._flush()
         blocks = ((name.encode("utf-8"), meta_blocks[name]) for name in sorted(meta_blocks))
         meta_index = [IndexEntry(name, *self._append(Magic.META, block)) for name, block in blocks]

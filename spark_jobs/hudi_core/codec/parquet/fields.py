@@ -95,9 +95,7 @@ def with_number(fields: Struct, number: int, value: int) -> None:
 
 
 def shifted(chunk: Struct, by: int) -> Struct:
-    """A ColumnChunk whose bytes lie `by` further on, without what is not copied: bloom filter, place of the page
-    index.
-    """
+    """A ColumnChunk whose bytes lie `by` further on, without bloom filter and place of the page index."""
     kind, metadata = chunk[Chunk.metadata]
     inner: Struct = dict(metadata)
     moved: Struct = {**chunk, Chunk.metadata: (kind, inner)}

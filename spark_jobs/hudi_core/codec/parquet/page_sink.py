@@ -36,9 +36,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkBytes:
-    """A column chunk apart from its file: its ColumnChunk, its bytes, which began at `start`, and its parts of the page
-    index, empty where there are none.
-    """
+    """A column chunk apart from its file: `data` began at `start`; its page index, empty without one."""
 
     fields: thrift.Struct
     data: bytes

@@ -40,9 +40,7 @@ class RowGroupSource:
     """A Parquet file of whose row groups copies are made. It stays open as long as `file`."""
 
     def __init__(self, file: ParquetBaseFile) -> None:
-        """Raises CorruptFileError for a footer that is none, TooManyValuesError for one of more values than writers put
-        in.
-        """
+        """Raises CorruptFileError for a footer that is none, TooManyValuesError."""
         self.path = file.path
         self.file = file
         most = max(MAX_VALUES, len(file.footer_bytes) // _VALUE_BYTES)

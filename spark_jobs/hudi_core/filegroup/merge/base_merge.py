@@ -160,9 +160,7 @@ class SliceMerge:
             )
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After the last base batch: the records whose key, or position, no base row has, in their order, fewer in a
-        batch where they are wide.
-        """
+        """After the last base batch: the records that no base row has, fewer in a batch where they are wide."""
         batch_rows = max(1, min(batch_rows, self._share // max(1, self.records.store.row_bytes)))
         unmatched = np.flatnonzero(~self._matched)
         records = unmatched[self.records.kinds[unmatched] == Kind.RECORD]

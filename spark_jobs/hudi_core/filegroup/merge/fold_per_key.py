@@ -45,9 +45,7 @@ class Folded:
 
 
 class _Groups:
-    """Events sorted by key, their order kept: `order` are their places among all, those of a key `sizes` many from
-    `starts`.
-    """
+    """Events sorted by key: `order` are their places among all, those of a key `sizes` many from `starts`."""
 
     def __init__(self, events: Events) -> None:
         self.order = np.argsort(events.codes, kind="stable")

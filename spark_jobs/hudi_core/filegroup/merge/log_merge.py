@@ -67,9 +67,7 @@ class LogRecords:
 
 class LogMerger:
     def __init__(self, schema: pa.Schema, policy: MergePolicy, ordering: Ordering, *, budget: int) -> None:
-        """`schema` is that of the records; it holds merge_columns(policy, ordering). `budget` is bytes of rows in
-        memory.
-        """
+        """`schema`, of the records, holds merge_columns(policy, ordering). `budget` is bytes of rows in memory."""
         self._policy = policy
         self._ordering = ordering
         self._store = PayloadStore(schema, budget=budget)

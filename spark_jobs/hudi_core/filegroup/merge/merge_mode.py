@@ -114,9 +114,7 @@ _BY_STRATEGY = {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRAT
 
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
-    """A row is a delete when `column`, as text (true, false), is one of `values`; `any_case` when case does not
-    matter.
-    """
+    """A row is a delete when `column`, as text (true, false), is one of `values`; `any_case`: of any case."""
 
     column: str
     values: tuple[str, ...]

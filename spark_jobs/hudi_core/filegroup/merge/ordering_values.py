@@ -122,9 +122,7 @@ class Ordering:
         return all(column.same_class for column in self.columns)
 
     def values(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """Of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table: then no order is
-        defined.
-        """
+        """Of log records. Raises ConfigError where one is null and Hudi 0.15 keeps the table."""
         arrays = [self._row_values(column, batch) for column in self._in_logs]
         for column, values in zip(self._in_logs, arrays, strict=True):
             if values.null_count and not self.hudi_1:
@@ -160,9 +158,7 @@ class Ordering:
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 
     def defaulted(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows have the default ordering value, int 0 (OrderingValues.isDefault): all without an ordering column,
-        none with several.
-        """
+        """Which rows have int 0 (OrderingValues.isDefault): all without an ordering column, none with several."""
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
         values = self.columns[0].from_rows(batch)
@@ -284,9 +280,7 @@ def nulls(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def _java_numbers(values: pa.Array) -> NDArray[np.int64]:
-    """Integers in the order of Double.compareTo and Float.compareTo: -0.0 is below 0.0, NaN above all and equal to
-    itself.
-    """
+    """Integers in the order of Double.compareTo and Float.compareTo: -0.0 is below 0.0, NaN above all."""
     numbers = np.array(values.fill_null(0.0), np.float64)
     numbers[np.isnan(numbers)] = np.nan
     bits: NDArray[np.int64] = numbers.view(np.int64)

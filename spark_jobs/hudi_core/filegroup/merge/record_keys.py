@@ -47,9 +47,7 @@ def labelled_keys(fields: Sequence[str], texts: Sequence[pa.Array]) -> pa.Array:
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:
-    """Record keys as a string array. Raises CorruptFileError for a null key, UnsupportedError for a type that makes
-    none.
-    """
+    """Record keys as a string array. Raises CorruptFileError for a null, UnsupportedError for other types."""
     if column.null_count:
         raise CorruptFileError(f"{column.null_count} records have no record key", path=path)
     return _text(column, path)
@@ -65,9 +63,7 @@ def _text(column: pa.Array, path: str) -> pa.Array:
 
 
 def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_]:
-    """Which rows are marked as deleted. Unlike others the column of a mark is found in its own case alone, as by Hudi's
-    payloads.
-    """
+    """Which rows are marked as deleted. The column of a mark is found in its own case alone, as by Hudi."""
     flags = np.zeros(batch.num_rows, dtype=np.bool_)
     for mark in policy.delete_marks:
         is_there = column_named(mark.column, batch.schema) == mark.column

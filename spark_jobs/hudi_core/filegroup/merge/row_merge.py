@@ -166,9 +166,7 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Records which columns the rows appended to the store have: four bytes a row, from the first partial block
-        on.
-        """
+        """Records which columns rows of the store have: four bytes a row, from the first partial block on."""
         if partial is not None or self._patterns:
             self._append(np.full(rows, self._columns.number(partial), dtype=np.int32))
         else:
@@ -220,9 +218,7 @@ class RowMerger:
         return np.concatenate(rows), np.concatenate(kinds)
 
     def needed(self, step: Step, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where a base row and a row of the store are merged into one, of those that `step` names: where only partial
-        rows are, not if the row that wins has all columns.
-        """
+        """Which steps merge a base row and one of the store: of partial rows, unless the winner has all columns."""
         if self.always:
             return step.merge
         needed = step.merge & step.replace

@@ -29,9 +29,7 @@ _functions: dict[str, MergeFunction] = {}
 
 
 def register_merger(name: str, function: MergeFunction) -> None:
-    """Registers `function` in this process. Raises ConfigError for a name that another function has, or that is
-    empty.
-    """
+    """Registers `function` in this process. Raises ConfigError for a name that is empty or another's."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is no name for a merge function", remedy="letters, digits, _, . and - make a name")
     if _functions.setdefault(name, function) is not function:

@@ -154,9 +154,7 @@ def _custom_1_1(payload: Payload, old: Kinds, new: Kinds, above: Mask, compared:
 
 
 def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
-    """Where combineAndGetUpdateValue lets the newer row win; PartialUpdateAvroPayload compares values of one class
-    only.
-    """
+    """Where combineAndGetUpdateValue takes the newer row; PartialUpdateAvroPayload compares one class only."""
     if payload not in _BY_ORDER or (payload is Payload.PARTIAL_UPDATE and not compared):
         return np.ones(len(above), dtype=np.bool_)
     return ~above

@@ -161,9 +161,7 @@ def _missing(rest: bytes) -> int:
 
 
 def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
-    """How many whole records `data` starts with, at most `limit`, and where they end: 1.1 µs each, in large blocks
-    only.
-    """
+    """How many whole records `data` starts with, at most `limit`, and where they end: 1.1 µs each."""
     count = end = 0
     stop, unpack = len(data), _LENGTH.unpack_from
     while count < limit and end + 4 <= stop:
@@ -224,9 +222,7 @@ _MOST_BYTES: Final = 8 << 20
 
 
 class SmallLogs(RecordingStorage):
-    """The storage of one slice: small log files are read by one request each, for the scan of frames and the merge of
-    records. Memory: _MOST_BYTES.
-    """
+    """The storage of one slice: small log files are read by one request each. Memory: _MOST_BYTES."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)

@@ -81,9 +81,7 @@ def latest_compaction_instant(timeline: Timeline) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ScanCounts:
-    """What a scan found, as HoodieWriteStat reports it: `blocks` of any type, `rolled_back` blocks removed, `files`
-    with a block.
-    """
+    """As HoodieWriteStat: `blocks` of any type, `rolled_back` blocks removed, `files` with a block."""
 
     files: int = 0
     blocks: int = 0

@@ -36,9 +36,7 @@ _Blocks = Mapping[str, Sequence[LogBlock | CorruptBlock]]
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlice:
-    """A file slice as a plan names it, in a folder below the storage's root; `log_files` are without change-data
-    logs.
-    """
+    """A file slice as a plan names it, in a folder of the storage; `log_files` are without change-data logs."""
 
     file_group: FileGroupId
     base_file: str | None
@@ -132,9 +130,7 @@ class PlanCheck:
         return f"it names {', '.join(foreign)}, not in the slice" if foreign else ""
 
     def _is_other_attempt(self, planned: str | None, stored: str | None) -> bool:
-        """Whether both are base files of one instant, whose commit names the planned one: a retried task left the
-        other, which the metadata table does not list.
-        """
+        """Whether both are of one instant, whose commit names the planned one: a retried task left the other."""
         if planned is None or stored is None:
             return False
         instant = parse_base_file(planned).instant

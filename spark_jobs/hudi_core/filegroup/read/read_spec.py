@@ -119,9 +119,7 @@ class OutputColumns:
 
 
 def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The selected columns of `schema`, named in any case, in that order, or all; raises ConfigError for one that it
-    lacks.
-    """
+    """The selected columns of `schema`, in any case, in that order, or all. Raises ConfigError for others."""
     if columns is None:
         return schema
     fields = {column.name: column for column in schema}
@@ -134,9 +132,7 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Keeps the rows for which `mask` is true, of batches with at least `columns` in a query's types; null drops a
-    row.
-    """
+    """Keeps the rows for which `mask` is true, of batches with at least `columns`; null drops a row."""
 
     columns: frozenset[str]
     mask: Callable[[pa.RecordBatch], pa.Array]
@@ -194,9 +190,7 @@ class ReaderSpec:
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:
-        """What every row must satisfy. Raises UnsupportedError for commit times of a table whose rows do not have
-        theirs.
-        """
+        """What every row must satisfy. Raises UnsupportedError where rows do not have their commit times."""
         conditions = []
         if self.commit_times is not None:
             if not self.config.populate_meta_fields:

@@ -39,9 +39,7 @@ def warn_of_corrupt(block: CorruptBlock) -> None:
 
 @dataclass(frozen=True)
 class SliceReader:
-    """Reads the slices of one query. Rows of log records take up the bytes of `airflow_hudi.memory.bytes`, else
-    QUERY_MEMORY_BYTES.
-    """
+    """Reads slices of one query, with rows of `airflow_hudi.memory.bytes`, else QUERY_MEMORY_BYTES, in memory."""
 
     storage: Storage
     spec: ReaderSpec
@@ -136,9 +134,7 @@ class SliceReader:
             yield from merge.rows(base_rows, batch_rows=READ_ROWS)
 
     def _visible(self, scan: ScanResult) -> Callable[[pa.RecordBatch], pa.Array] | None:
-        """What log records are merged with: all rows, as partial ones need, or those of the range
-        (TableVersion.incremental_filters_base).
-        """
+        """What log records are merged with: all rows, or those of the range (incremental_filters_base)."""
         times, features = self.spec.commit_times, self.spec.config.features
         if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):
             return None

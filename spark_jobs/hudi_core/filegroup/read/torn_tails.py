@@ -81,9 +81,7 @@ class _Bytes(NamedTuple):
 
 
 class CompletedWrites:
-    """The bytes of log files that completed commits wrote, on the timeline and in the archive; each is read once. Not
-    thread-safe.
-    """
+    """The bytes of log files that completed commits wrote; each commit is read once. Not thread-safe."""
 
     def __init__(self, active: ActiveTimeline, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
         self._active = active
@@ -122,9 +120,7 @@ class CompletedWrites:
         return None
 
     def why_lost(self, block: CorruptBlock) -> str | None:
-        """Which commit wrote bytes of a block that a rollback command behind it removed, as it does a torn end; None
-        where nothing proves it.
-        """
+        """Which commit wrote bytes of a block that a rollback command removed; None where nothing proves it."""
         since = parse_log_file(block.path.rpartition("/")[2]).instant
         try:
             for written in self._written_since(since):

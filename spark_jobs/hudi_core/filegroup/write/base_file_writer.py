@@ -47,9 +47,7 @@ def parquet_style(config: WriteConfig, codec: str) -> ParquetStyle:
 
 
 class FileKeys:
-    """The record keys of a base file, as its footer tells of them: bloom filter (a byte of memory for each bit) and
-    range.
-    """
+    """The record keys of a base file for its footer: bloom filter (a byte of memory for each bit) and range."""
 
     def __init__(self, config: WriteConfig) -> None:
         self._bloom = BloomFilter(
@@ -93,9 +91,7 @@ class FileKeys:
 
 
 class NoKeys(FileKeys):
-    """Of a file whose rows do not have their keys in `_hoodie_record_key`: its footer tells nothing of them
-    (HoodieFileWriterFactory.enableBloomFilter).
-    """
+    """Of a file without its keys in `_hoodie_record_key` (HoodieFileWriterFactory.enableBloomFilter)."""
 
     def __init__(self) -> None:
         """Takes no memory."""

@@ -197,16 +197,12 @@ def _kind(config: TableConfig) -> str:
 
 
 def labels_vary(config: TableConfig) -> bool:
-    """Whether releases of Hudi make the table's keys with or without the name of their field. Errors as
-    KeyGenerator.of.
-    """
+    """Whether keys have the name of their field by Hudi's release. Errors as KeyGenerator.of."""
     return len(config.record_key_fields) == 1 and _kind(config) == "COMPLEX"
 
 
 def _labels(config: TableConfig, options: Mapping[str, str], shown: bool | None) -> bool:
-    """Whether keys of one field have its name in them: as rows have shown, by the writers' option, or by the table's
-    version.
-    """
+    """Whether keys of one field have its name: as rows show, by the writers' option, or the table's version."""
     if config.version >= _NAMES_KEYS:
         return shown is not False
     bare = NEW_ENCODING.read(options, path=config.path)

@@ -91,9 +91,7 @@ class LogCopy:
     def copy_deletes(
         self, block: LogBlock, kept: NDArray[np.int64], positions: NDArray[np.int64] | None = None
     ) -> None:
-        """Copies the entries of a delete block with these numbers; `positions` are those of all. Raises
-        CorruptFileError.
-        """
+        """Copies those entries of a delete block; `positions` are of all. Raises CorruptFileError."""
         data, spans = delete_record_spans(block_content(self._storage, block), path=block.path)
         self._entries += (bytes(data[slice(*spans[number])]) for number in kept)
         if positions is not None:

@@ -75,9 +75,7 @@ class TimeFormat:
 
     @staticmethod
     def of(settings: Mapping[str, str], *, path: str) -> TimeFormat:
-        """Raises ConfigError for a setting that is missing or wrong, UnsupportedError for a format that is not written
-        here.
-        """
+        """Raises ConfigError for a wrong setting, UnsupportedError for a format that is not written here."""
         kind = TIME_TYPE.read(settings, path=path)
         if kind is None:
             message = f"the table does not record {TIME_TYPE.name}, which its partition paths depend on"
@@ -104,9 +102,7 @@ class TimeFormat:
         return TIME_INPUT_ZONE.name if is_open and not all("%z" in form for form in self.inputs) else None
 
     def texts(self, column: pa.Array, *, path: str) -> pa.Array:
-        """The times of a column as text. Raises FormatError naming `path` for a null and for text that is no time,
-        UnsupportedError for a column of another type.
-        """
+        """Times as text. Raises FormatError naming `path` for null and no time, UnsupportedError for the type."""
         if column.null_count:
             message = f"{column.null_count} rows have no value in the partition column of times"
             raise FormatError(message, path=path, remedy="give each row a time, or write these rows with Hudi")
