@@ -54,7 +54,7 @@ def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
         {"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)}
         for record in records
     ]
-    data = content._codec().encode({"deleteRecordList": entries})
+    data = content._codecs()[0].encode(entries)
     return struct.pack(">ii", content.DELETE_BLOCK_VERSION, len(data)) + data
 
 

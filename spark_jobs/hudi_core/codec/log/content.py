@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -94,28 +95,26 @@ def delete_block_data(content: bytes | memoryview, *, path: str) -> memoryview:
 
 def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[DeleteRecord]:
     """The entries of a delete block of any Hudi version, in order. Errors as `delete_block_data`."""
-    decoded = _codec().decode(delete_block_data(content, path=path), path=path)
+    entries = _codecs()[0].decode(delete_block_data(content, path=path), path=path)
     return [
         DeleteRecord(entry["recordKey"], entry["partitionPath"], _ordering(entry["orderingVal"], path))
-        for entry in decoded["deleteRecordList"]
+        for entry in entries
     ]
 
 
 def delete_record_spans(content: bytes | memoryview, *, path: str) -> tuple[memoryview, list[tuple[int, int]]]:
     """The datum of a delete block, and where in it each entry begins and ends. Errors as `delete_block_data`."""
-    data = delete_block_data(content, path=path)
-    reader, spans = Reader(data, path), []
-    while (count := reader.zigzag()) != 0:
+    data, spans = delete_block_data(content, path=path), []
+    stream, entry, number = io.BytesIO(data), _codecs()[1], DatumCodec("long")
+    while (count := number.read(stream, path=path)) != 0:
         if count < 0:
-            reader.zigzag()
+            number.read(stream, path=path)
         for _ in range(abs(count)):
-            start = reader.position
-            _skip_text(reader)
-            _skip_text(reader)
-            _skip_ordering(reader)
-            spans.append((start, reader.position))
-    if not reader.at_end():
-        raise reader.fail("the entries of a delete block end before it does")
+            start = stream.tell()
+            entry.read(stream, path=path)
+            spans.append((start, stream.tell()))
+    if stream.tell() != len(data):
+        raise CorruptFileError("the entries of a delete block end before it does", path=path)
     return data, spans
 
 
@@ -125,35 +124,6 @@ def encode_delete_block(entries: Sequence[bytes | memoryview]) -> bytes:
     return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
 
 
-def _skip_text(reader: Reader) -> None:
-    if reader.zigzag() == 1:
-        reader.skip(reader.zigzag())
-
-
-def _skip_ordering(reader: Reader, last: str = "array") -> None:
-    """`last` is what the branch behind those of ORDERING_TYPES holds."""
-    branches = ("null", *ORDERING_TYPES.values(), last)
-    branch = reader.zigzag()
-    if not 0 <= branch < len(branches):
-        raise reader.fail(f"an ordering value has no branch {branch}")
-    kind = branches[branch]
-    if kind == "array":
-        if reader.zigzag() == 0:
-            return
-        while (count := reader.zigzag()) != 0:
-            if count < 0:
-                reader.zigzag()
-            for _ in range(abs(count)):
-                _skip_ordering(reader, "int")
-    elif kind in ("string", "bytes"):
-        reader.skip(reader.zigzag())
-    elif kind in _WIDTHS:
-        reader.skip(_WIDTHS[kind])
-    else:
-        reader.varint()
-
-
-_WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _NAMESPACE = "org.apache.hudi.avro.model"
 _ARRAY = f"{_NAMESPACE}.ArrayWrapper"
 _LOCAL_DATE = "local_date"
@@ -166,8 +136,9 @@ def _name(kind: str) -> str:
 _KIND_OF = {f"{_NAMESPACE}.{_name(kind)}": kind for kind in (*ORDERING_TYPES, _LOCAL_DATE)}
 
 
-def _list_schema() -> dict[str, Any]:
-    """HoodieDeleteRecordList with the thirteen branches of Hudi 1.1 and later."""
+@lru_cache(maxsize=1)
+def _codecs() -> tuple[DatumCodec, DatumCodec]:
+    """Of HoodieDeleteRecordList, a record of one array, and of its items, with the branches of Hudi 1.1 and later."""
     wrappers = [_wrapper(kind, value) for kind, value in ORDERING_TYPES.items()]
     elements: list[Any] = ["null", *map(_name, ORDERING_TYPES), _wrapper(_LOCAL_DATE, "int")]
     values = {"name": "wrappedValues", "type": ["null", {"type": "array", "items": elements}]}
@@ -177,18 +148,12 @@ def _list_schema() -> dict[str, Any]:
         {"name": "partitionPath", "type": ["null", "string"]},
         {"name": "orderingVal", "type": ["null", *wrappers, array]},
     ]
-    record = {"type": "record", "name": "HoodieDeleteRecord", "fields": fields}
-    items = {"name": "deleteRecordList", "type": {"type": "array", "items": record}}
-    return {"type": "record", "name": "HoodieDeleteRecordList", "namespace": _NAMESPACE, "fields": [items]}
+    record = {"type": "record", "name": "HoodieDeleteRecord", "namespace": _NAMESPACE, "fields": fields}
+    return DatumCodec({"type": "array", "items": record}), DatumCodec(record)
 
 
 def _wrapper(kind: str, value: str) -> dict[str, Any]:
     return {"type": "record", "name": _name(kind), "fields": [{"name": "value", "type": value}]}
-
-
-@lru_cache(maxsize=1)
-def _codec() -> DatumCodec:
-    return DatumCodec(_list_schema())
 
 
 def _ordering(value: Any, path: str) -> OrderingValue | None:
