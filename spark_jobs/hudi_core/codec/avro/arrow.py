@@ -96,9 +96,9 @@ def decode_records(
     for index in requested:
         logical_type(record.fields[index].type, path=path)
     physical = read_columns(body, count, record, requested, path=path, route=route)
-    wanted = [record.fields[index] for index in requested]
-    columns = [to_logical(array, child.type, path=path) for array, child in zip(physical, wanted, strict=True)]
-    fields = [logical_field(child.name, child.type, path=path) for child in wanted]
+    decoded = [record.fields[index] for index in requested]
+    columns = [to_logical(array, child.type, path=path) for array, child in zip(physical, decoded, strict=True)]
+    fields = [logical_field(child.name, child.type, path=path) for child in decoded]
     # A batch without columns has no rows; one of the reader's own keeps the count.
     read = pa.RecordBatch.from_arrays(columns or [pa.nulls(count)], schema=pa.schema(fields or [("", pa.null())]))
     return pa.Table.from_batches([conform_batch(as_meant(read, reader_schema), reader_schema, path=path)])
