@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_hudi.jobs import engine_job, local_process
 from airflow_hudi.jobs.engine_job import EngineJob, EngineSettings
 from hudi_core.errors import ConfigError
+from hudi_core.request.results import BatchResult, JobResult, Result, job_result_from_json
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.metadata import MetadataUpdateRequest
 from hudi_core.verbs.run import RunRequest
@@ -22,16 +23,30 @@ DONE: dict[str, Any] = {"version": 1, "instants": [], "engine": "local"}
 SUBMIT = {"version": 1, "submit": "there is work"}
 
 
+def typed(reported: dict[str, Any] | None, code: int) -> JobResult | None:
+    return None if reported is None else job_result_from_json(reported, code)
+
+
+def items_of(job: EngineJob) -> list[dict[str, Any]]:
+    """The items of the result line of a batch."""
+    assert isinstance(job.result, BatchResult)
+    return [item.to_json() for item in job.result.items]
+
+
 @dataclass
 class Spark:
     """Stands for SparkJob."""
 
     code: int = 0
-    result: dict[str, Any] | None = field(default_factory=lambda: {"version": 1, "instants": [], "engine": "spark"})
+    reported: dict[str, Any] | None = field(default_factory=lambda: {"version": 1, "instants": [], "engine": "spark"})
     jobs: list[JobRequest] = field(default_factory=list)
     stopped: bool = False
     tracking_url: str | None = "http://cluster/application_1_1"
     raises: Exception | None = None
+
+    @property
+    def result(self) -> JobResult | None:
+        return typed(self.reported, self.code)
 
     def __call__(self, job: JobRequest) -> Spark:
         self.jobs.append(job)
@@ -52,9 +67,9 @@ class SparkOfBatches(Spark):
     def run(self) -> int:
         job = self.jobs[-1]
         assert isinstance(job, BatchRequest)
-        self.result = {"results": [{"table": item.table, "exit_code": 0, "instants": []} for item in job.requests]}
+        self.reported = {"results": [{"table": item.table, "exit_code": 0, "instants": []} for item in job.requests]}
         if len(self.jobs) == 2:
-            self.result = None
+            self.reported = None
             return 137
         return 0
 
@@ -64,9 +79,13 @@ class Local:
     """Stands for LocalProcess."""
 
     code: int = 0
-    result: dict[str, Any] | None = None
+    reported: dict[str, Any] | None = None
     calls: list[tuple[JobRequest, str, Any, Any]] = field(default_factory=list)
     stops: EngineJob | None = None
+
+    @property
+    def result(self) -> JobResult | None:
+        return typed(self.reported, self.code)
 
     def __call__(self, log: Any, *, grace_seconds: int) -> Local:
         return self
@@ -102,11 +121,11 @@ def job_of(
 def test_the_engine_says_what_the_process_does(
     engine: str, looks: bool, mode: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    local, spark = Local(result=DONE), Spark()
+    local, spark = Local(reported=DONE), Spark()
     job = job_of(local, spark, monkeypatch, engine=engine, looks=looks)
     assert job.run() == 0
     assert [call[1] for call in local.calls] == ([] if mode is None else [mode])
-    assert job.result == (DONE if mode else spark.result)
+    assert job.result == (Result(engine="local") if mode else spark.result)
     assert spark.jobs == ([] if mode else [REQUEST])
     if mode:
         assert local.calls[0][2:] == ({"secret": "hidden"}, {"A": "b"})
@@ -122,8 +141,8 @@ def test_a_job_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_process_leaves_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    spark = Spark(code=3, result={"version": 1, "error": {"type": "ConflictError", "message": "busy"}})
-    job = job_of(Local(result=SUBMIT), spark, monkeypatch)
+    spark = Spark(code=3, reported={"version": 1, "error": {"type": "ConflictError", "message": "busy"}})
+    job = job_of(Local(reported=SUBMIT), spark, monkeypatch)
     assert job.run() == 3
     assert spark.jobs == [REQUEST]
     assert (job.failure, job.tracking_url) == ("busy", spark.tracking_url)
@@ -132,7 +151,7 @@ def test_what_the_process_leaves_is_submitted(monkeypatch: pytest.MonkeyPatch) -
 def test_an_error_of_the_look_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Spark()
     refused = {"version": 1, "error": {"type": "ConfigError", "message": "no"}}
-    job = job_of(Local(code=2, result=refused), spark, monkeypatch)
+    job = job_of(Local(code=2, reported=refused), spark, monkeypatch)
     assert (job.run(), job.failure, spark.jobs, job.tracking_url) == (2, "no", [], None)
 
 
@@ -141,12 +160,12 @@ def test_a_process_without_a_report_fails_the_job_unless_it_only_looked(
     engine: str, code: int, submitted: list[JobRequest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark = Spark()
-    job = job_of(Local(code=0, result=None), spark, monkeypatch, engine=engine)
+    job = job_of(Local(code=0, reported=None), spark, monkeypatch, engine=engine)
     assert (job.run(), spark.jobs) == (code, submitted)
 
 
 def test_a_stop_during_the_look_submits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    local, spark = Local(result=SUBMIT), Spark()
+    local, spark = Local(reported=SUBMIT), Spark()
     job = local.stops = job_of(local, spark, monkeypatch)
     assert job.run() != 0
     assert (job.stopped, spark.jobs) == (True, [])
@@ -164,7 +183,7 @@ def test_of_a_batch_only_what_is_left_is_submitted_and_results_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     local = Local(
-        result={
+        reported={
             "results": [
                 {"table": "a", "exit_code": 0, "submit": "large"},
                 {"table": "b", "exit_code": 2, "error": {"type": "ConfigError", "message": "no"}},
@@ -174,7 +193,7 @@ def test_of_a_batch_only_what_is_left_is_submitted_and_results_keep_their_order(
     )
     spark = Spark(
         code=1,
-        result={
+        reported={
             "results": [
                 {"table": "a", "exit_code": 0, "instants": [], "engine": "spark"},
                 {"table": "c", "exit_code": 1, "error": {"type": "ExecutionError", "message": "lost"}},
@@ -184,8 +203,7 @@ def test_of_a_batch_only_what_is_left_is_submitted_and_results_keep_their_order(
     job = job_of(local, spark, monkeypatch, engine="auto", job=BATCH)
     assert job.run() == 1
     assert spark.jobs == [BatchRequest((BATCH.requests[0], BATCH.requests[2]))]
-    assert job.result is not None
-    found = job.result["results"]
+    found = items_of(job)
     assert [(item["table"], item["service"], item["exit_code"]) for item in found] == [
         ("a", "clean", 0),
         ("b", "clean", 2),
@@ -206,16 +224,19 @@ def test_a_batch_whose_result_is_lost_says_so_for_each(
     code: int, result: dict[str, Any] | None, expected: tuple[int, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = [{"table": table, "exit_code": 0, "submit": "large"} for table in "abc"]
-    job = job_of(Local(result={"results": left}), Spark(code=code, result=result), monkeypatch, job=BATCH)
+    job = job_of(Local(reported={"results": left}), Spark(code=code, reported=result), monkeypatch, job=BATCH)
     assert job.run() == expected[0]
-    assert job.result is not None
-    for item in job.result["results"]:
+    for item in items_of(job):
         assert item["exit_code"] == expected[0]
         assert expected[1] in item["error"]["message"]
 
 
 def instant(name: str) -> dict[str, Any]:
-    return {"instant": name, "state": "completed", "bytes_written": 30}
+    return {"instant": name, "action": "commit", "state": "completed", "bytes_written": 30}
+
+
+def names_in(item: dict[str, Any]) -> list[str]:
+    return [instant["instant"] for instant in item["instants"]]
 
 
 def test_what_the_process_did_before_it_left_the_rest_is_in_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,29 +244,30 @@ def test_what_the_process_did_before_it_left_the_rest_is_in_the_result(monkeypat
     run = RunRequest("a", "compaction", schedule=True, all_pending=True, max_minutes=5, max_bytes=100)
     monkeypatch.setattr("airflow_hudi.jobs.engine_job.time.time", lambda: 1000.0)
     left = {**DONE, "instants": [instant("1")], "submit": "large"}
-    spark = Spark(result={"version": 1, "instants": [instant("2")], "engine": "spark"})
-    job = job_of(Local(result=left), spark, monkeypatch, engine="auto", job=run)
+    spark = Spark(reported={"version": 1, "instants": [instant("2")], "engine": "spark"})
+    job = job_of(Local(reported=left), spark, monkeypatch, engine="auto", job=run)
     assert job.run() == 0
     rest = replace(run, max_minutes=None, starts_until=1300, max_bytes=70)
     assert spark.jobs == [rest]
-    assert job.result == {"version": 1, "instants": [instant("1"), instant("2")], "engine": "spark"}
+    assert isinstance(job.result, Result)
+    assert ([done.instant for done in job.result.instants], job.result.engine) == (["1", "2"], "spark")
 
     batch = BatchRequest((run, replace(run, table="b")))
     results = [{"table": "a", "exit_code": 0, **left}, {"table": "b", "exit_code": 0, "submit": "large"}]
     nothing = {"exit_code": 0, "instants": [], "reason": "its time is over"}
-    spark = Spark(result={"results": [{"table": "a", **nothing}, {"table": "b", **nothing}]})
-    job = job_of(Local(result={"results": results}), spark, monkeypatch, engine="auto", job=batch)
+    spark = Spark(reported={"results": [{"table": "a", **nothing}, {"table": "b", **nothing}]})
+    job = job_of(Local(reported={"results": results}), spark, monkeypatch, engine="auto", job=batch)
     assert job.run() == 0
     assert spark.jobs == [BatchRequest((rest, batch.requests[1]))]
-    assert job.result is not None
-    first, second = job.result["results"]
-    assert (first["instants"], first["engine"], "reason" in first) == ([instant("1")], "local", False)
+    first, second = items_of(job)
+    assert (names_in(first), first["engine"], "reason" in first) == (["1"], "local", False)
     assert second["reason"] == "its time is over"
-    lost = job_of(Local(result={"results": results}), Spark(code=1, result=None), monkeypatch, engine="auto", job=batch)
+    lost = job_of(
+        Local(reported={"results": results}), Spark(code=1, reported=None), monkeypatch, engine="auto", job=batch
+    )
     assert lost.run() == 1
-    assert lost.result is not None
-    assert lost.result["results"][0]["instants"] == [instant("1")]
-    assert [item["error"]["type"] for item in lost.result["results"]] == ["HudiJobFailed"] * 2
+    assert names_in(items_of(lost)[0]) == ["1"]
+    assert [item["error"]["type"] for item in items_of(lost)] == ["HudiJobFailed"] * 2
 
 
 @pytest.mark.parametrize(
@@ -262,12 +284,12 @@ def test_what_was_done_beside_the_task_is_reported_though_spark_cannot_be_starte
     code, kind, message = expected
     left = [{"table": table, "exit_code": 0, "submit": "large"} for table in "ac"]
     results = [left[0], {"table": "b", **DONE, "exit_code": 0}, left[1]]
-    job = job_of(Local(result={"results": results}), Spark(raises=error), monkeypatch, engine="auto", job=BATCH)
+    job = job_of(Local(reported={"results": results}), Spark(raises=error), monkeypatch, engine="auto", job=BATCH)
     assert job.run() == code
-    assert job.result is not None
-    assert [item["exit_code"] for item in job.result["results"]] == [code, 0, code]
-    assert job.result["results"][1]["engine"] == "local"
-    for item in job.result["results"][::2]:
+    items = items_of(job)
+    assert [item["exit_code"] for item in items] == [code, 0, code]
+    assert items[1]["engine"] == "local"
+    for item in items[::2]:
         assert (item["error"]["type"], message in item["error"]["message"]) == (kind, True)
 
 
@@ -277,21 +299,20 @@ def test_a_batch_that_is_longer_than_an_argument_is_several_jobs(looks: bool, mo
     long = tuple(replace(REQUEST, table=table, options={"hoodie.x": table * 50_000}) for table in "abcde")
     left = [{"table": item.table, "exit_code": 0, "submit": "large"} for item in long]
     spark = SparkOfBatches()
-    local = Local(result={"results": left})
+    local = Local(reported={"results": left})
     job = job_of(local, spark, monkeypatch, looks=looks, job=BatchRequest(long, at_once=2))
     assert job.run() == 137
     parts = [[item.table for item in part.requests] for part in spark.jobs if isinstance(part, BatchRequest)]
     assert parts == [["a", "b"], ["c"], ["d", "e"]]
     assert {part.at_once for part in spark.jobs if isinstance(part, BatchRequest)} == {2}
-    assert job.result is not None
-    found = [(item["table"], item["exit_code"]) for item in job.result["results"]]
+    found = [(item["table"], item["exit_code"]) for item in items_of(job)]
     assert found == [("a", 0), ("b", 0), ("c", 137), ("d", 0), ("e", 0)]
 
 
 def test_without_wheels_spark_does_not_look_and_local_is_refused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    local, spark = Local(result=DONE), Spark()
+    local, spark = Local(reported=DONE), Spark()
     monkeypatch.setattr(engine_job, "missing_wheels", lambda: ["pyarrow"])
     monkeypatch.setattr(local_process, "missing_wheels", lambda: ["pyarrow"])
     with caplog.at_level(logging.INFO):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.jobs.job_log import JobLog
+from airflow_hudi.jobs.job_log import JobLog, failure_of
 
 
 class Lines:
@@ -44,7 +44,7 @@ def test_everything_else_passes_through() -> None:
     log.debug("quiet")
     log.info("HUDI_PROGRESS torn")
     assert lines.lines == ["100%s done", "Spark-Submit cmd: x", "quiet", "HUDI_PROGRESS torn"]
-    assert log.failure is None
+    assert log.result(0) is None
 
 
 def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
@@ -78,9 +78,17 @@ def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
             {"error": {"type": "ExecutionError", "message": "broke", "path": None, "remedy": None}},
             "broke",
         ),
-        ({"instants": [{"instant": "002", "error": "held by x"}, {"instant": "003"}]}, "held by x"),
-        ({"instants": [{"instant": "002", "state": "completed"}]}, None),
-        ({"instants": 7}, None),
+        (
+            {
+                "instants": [
+                    {"instant": "002", "action": "clean", "state": "inflight", "error": "held by x", "exit_code": 3},
+                    {"instant": "003", "action": "clean", "state": "completed"},
+                ]
+            },
+            "held by x",
+        ),
+        ({"instants": [{"instant": "002", "action": "clean", "state": "completed"}]}, None),
+        ({"instants": 7}, "the job's result: instants is no list (use the same release on both sides)"),
     ],
 )
 def test_the_reason_of_a_failure_is_remembered(result: dict[str, Any], failure: str | None) -> None:
@@ -88,7 +96,7 @@ def test_the_reason_of_a_failure_is_remembered(result: dict[str, Any], failure: 
     log = JobLog(lines)
     line = f"HUDI_RESULT {json.dumps(result)}"
     log.info(line)
-    assert log.failure == failure
+    assert failure_of(log.result(1)) == failure
     assert lines.lines == []
 
 

@@ -16,6 +16,7 @@ import pytest
 from airflow_hudi.jobs import local_process
 from airflow_hudi.jobs.local_process import LOCAL, LocalProcess, missing_wheels, require_wheels
 from hudi_core.errors import ConfigError
+from hudi_core.request.results import Result
 from hudi_core.verbs.run import RunRequest
 
 REQUEST = RunRequest("/warehouse/trips", "clean")
@@ -52,17 +53,19 @@ def test_the_call_goes_through_the_pipe_and_the_result_comes_back(script: Callab
     script(
         "import json, os, sys\ncall = json.loads(sys.stdin.readline())\nprint('working')\n"
         "print('HUDI_PROGRESS', json.dumps({'instant': '1', 'done': 1, 'total': 2}))\n"
-        "print('HUDI_RESULT', json.dumps({'version': 1, 'call': call, 'more': os.environ['MORE'], 'arguments': "
-        "sys.argv[1:]}))\nsys.exit(3)\n"
+        "document = {'call': call, 'more': os.environ['MORE'], 'arguments': sys.argv[1:]}\n"
+        "print('HUDI_RESULT', json.dumps({'version': 1, 'document': document}))\nsys.exit(3)\n"
     )
     log = Log()
     process = LocalProcess(log)
     assert process.run(REQUEST, LOCAL, {"secret": "hidden"}, {"MORE": "yes"}) == 3
-    assert process.result is not None
-    call = process.result["call"]
+    assert isinstance(process.result, Result)
+    document = process.result.document
+    assert document is not None
+    call = document["call"]
     assert (call["mode"], call["credentials"]) == ("local", {"secret": "hidden"})
     assert call["request"] == json.loads(REQUEST.to_json())
-    assert (process.result["more"], process.result["arguments"]) == ("yes", [])
+    assert (document["more"], document["arguments"]) == ("yes", [])
     assert log.lines[:2] == ["working", "Instant 1: 1 of 2 units done"]
 
 

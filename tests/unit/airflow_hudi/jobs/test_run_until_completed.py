@@ -22,8 +22,9 @@ from airflow_hudi.jobs.run_until_completed import (
     run_until_done,
 )
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import StorageError
+from hudi_core.errors import FormatError, StorageError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
+from hudi_core.request.results import InstantResult, Result
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Instant
 from hudi_core.transaction.claim import claim
@@ -43,7 +44,7 @@ class ScriptedJob:
         self.runs = 0
         self.stopped = False
         self.failure: str | None = "the disk is full"
-        self.result: dict[str, Any] | None = None
+        self.result: Result | None = None
         self._during = during
 
     def run(self) -> int:
@@ -155,7 +156,7 @@ def test_refused_input_is_an_error_of_its_own(table: Path, complete: Callable[[]
     with pytest.raises(HudiInputRefused, match="the disk is full"):
         drive(table, job)
     job = ScriptedJob(2)
-    job.result = {"error": {"type": "FormatError", "message": "it is cut", "path": "a.avro", "remedy": "restore it"}}
+    job.result = Result.of_error(FormatError("it is cut", path="a.avro", remedy="restore it"))
     with pytest.raises(HudiInputRefused) as refused:
         drive(table, job)
     assert (str(refused.value), refused.value.exit_code) == ("a.avro: it is cut (restore it)", 2)
@@ -208,7 +209,7 @@ def test_who_completed_it_is_known(table: Path, complete: Callable[[], None]) ->
     assert finish(table, ScriptedJob(3, during=complete)).elsewhere
     assert not finish(table, ScriptedJob(0)).elsewhere
     loser = ScriptedJob(0)
-    loser.result = {"instants": [{"instant": T, "state": "completed", "already_completed": True}]}
+    loser.result = Result((InstantResult(T, "compaction", "completed", already_completed=True),))
     assert finish(table, loser).elsewhere
 
 
@@ -281,6 +282,9 @@ def test_a_task_that_is_stopped_while_waiting_stops_waiting(table: Path, complet
 REPORT_PATIENCE = Patience(poll_interval=10, timeout=35)
 
 
+NOTHING = Result(reason="no old files")
+
+
 class ReportingJob:
     """Ends with each of the codes in turn."""
 
@@ -291,7 +295,7 @@ class ReportingJob:
         self.runs = 0
         self.stopped = False
         self.failure: str | None = "another writer holds the lock"
-        self.result: dict[str, Any] | None = {"reason": "no old files"}
+        self.result: Result | None = NOTHING
 
     def run(self) -> int:
         self.runs += 1
@@ -308,22 +312,22 @@ class InterruptedTime:
         self._during()
 
 
-def drive_until_done(job: ReportingJob, time: InterruptedTime | None = None, **more: Any) -> dict[str, Any]:
+def drive_until_done(job: ReportingJob, time: InterruptedTime | None = None, **more: Any) -> Result | None:
     time = time or InterruptedTime()
     return run_until_done(job, REPORT_PATIENCE, clock=lambda: time.now, sleep=time.sleep, **more)
 
 
 def test_the_result_is_what_the_job_says() -> None:
-    assert drive_until_done(ReportingJob(0)) == {"reason": "no old files"}
+    assert drive_until_done(ReportingJob(0)) == NOTHING
     silent = ReportingJob(0)
     silent.result = None
-    assert drive_until_done(silent) == {}
+    assert drive_until_done(silent) is None
 
 
 def test_a_conflict_is_tried_again_until_the_wait_is_over() -> None:
     time = InterruptedTime()
     job = ReportingJob(3, 3, 0)
-    assert drive_until_done(job, time) == {"reason": "no old files"}
+    assert drive_until_done(job, time) == NOTHING
     assert (job.runs, time.now) == (3, 20)
     with pytest.raises(HudiInstantBusy, match="another writer holds the lock"):
         drive_until_done(ReportingJob(3, 3, 3, 3, 3, 3))
@@ -338,7 +342,7 @@ def test_a_conflict_is_logged_at_once_and_each_half_minute(caplog: pytest.LogCap
 
 def test_a_conflict_is_enough_when_the_timeline_has_what_was_requested() -> None:
     job = ReportingJob(3)
-    assert drive_until_done(job, enough=lambda: True) == {}
+    assert drive_until_done(job, enough=lambda: True) is None
     assert job.runs == 1
 
 

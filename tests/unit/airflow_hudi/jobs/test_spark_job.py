@@ -13,6 +13,7 @@ from airflow.sdk import Connection
 
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
+from hudi_core.request.results import BatchResult, Result
 from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.examine import PROBE_RESULTS, ProbeStoreRequest
@@ -227,7 +228,7 @@ def test_a_driver_in_the_cluster_tells_its_result_by_a_file(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
     reported = {"version": 1, "instants": [], "reason": "no old files", "exit_code": 0}
     code, job = in_cluster(spark, 0, reported)
-    assert (code, job.result, job.failure) == (0, reported, None)
+    assert (code, job.result, job.failure) == (0, Result(reason="no old files"), None)
     first = parse_request(submitted(spark)[-1])
     assert first.result_name
     assert in_cluster(spark, 0, reported)[0] == 0
@@ -240,7 +241,7 @@ def test_a_probe_in_the_cluster_leaves_its_result_where_no_table_need_be(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
     reported = {"version": 1, "document": {"can_carry_timeline": True}, "exit_code": 0}
     code, job = in_cluster({**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, reported, ProbeStoreRequest("/data"))
-    assert (code, job.result) == (0, reported)
+    assert (code, job.result) == (0, Result(document={"can_carry_timeline": True}))
 
 
 def test_a_driver_in_the_cluster_tells_its_own_exit_code(
@@ -274,7 +275,7 @@ def test_the_result_of_a_batch_is_read_at_the_first_table_that_has_it(
         return LocalStorage(environ["FAKE_TABLE"] + ("" if table == "whole" else "/gone"))
 
     job = SparkJob(batch, settings(), environ, storage_of)
-    assert (job.run(), job.result, asked) == (2, reported, ["no", "gone", "whole"])
+    assert (job.run(), job.result, asked) == (2, BatchResult(()), ["no", "gone", "whole"])
     lost = SparkJob(batch, settings(), {**environ, "FAKE_RESULT": ""}, storage_of)
     with pytest.raises(ConfigError, match="no storage library"):
         lost.run()

@@ -93,8 +93,8 @@ def test_work_is_done_beside_the_task(
     task = made(operator, table, engine="local" if name == "probe" else "auto", **arguments(table))
     result = task.execute(context(Store()))
     assert requests(submitted) == []
-    (done,) = task._job.result.get("results") or [task._job.result]
-    assert (done.get("engine"), result.get("reason")) == (None if name == "probe" else "local", None)
+    (done,) = [item.result for item in task._job.result.items] if name == "table services" else [task._job.result]
+    assert (done.engine, result.get("reason")) == (None if name == "probe" else "local", None)
 
 
 @pytest.mark.parametrize("where", ["connection", "configuration"])
