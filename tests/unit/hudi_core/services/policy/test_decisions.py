@@ -12,6 +12,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.policy import ALL_SERVICES, Policy, QuietHours, ServicePolicy, services_named
 from hudi_core.request.services import SERVICES
 from hudi_core.services.policy.decisions import Decision, Decisions, decide
+from hudi_core.verbs.batch import requests_of_policy
 from tests.support.changed_tables import an_owner, listed, open_context
 from tests.support.golden_data import GoldenCase
 
@@ -109,5 +110,5 @@ def test_options_that_are_given_come_before_those_of_the_policy_as_in_its_runs(g
         open_context(table, never), Policy((ServicePolicy("compaction", options=always),)), an_owner()
     ).services
     assert not other.due
-    (request,) = Policy((service,)).requests(str(table), options=always)
+    (request,) = requests_of_policy(Policy((service,)), str(table), options=always)
     assert request.options == always

@@ -13,7 +13,7 @@ from hudi_core.timeline.actions.compaction import encode_compaction_plan
 from hudi_core.timeline.actions.replacecommit import encode_clustering_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.run import RunRequest
 from tests.support.changed_tables import (
     an_owner,
     data_files,
@@ -80,7 +80,7 @@ def test_a_plan_that_is_refused_can_be_dropped(golden: Golden, version: str, nam
     path.write_bytes(doubled)
     with pytest.raises(FormatError, match="twice"):
         HudiTable.open(str(table)).run(
-            VERBS["run"](str(table), owner="the tests", service=service_of_action(plan.pending_action)), LocalEngine(1)
+            RunRequest(str(table), owner="the tests", service=service_of_action(plan.pending_action)), LocalEngine(1)
         )
     drop(table, plan.requested_time, an_owner())
     assert not context.active.load().contains(plan.requested_time)
