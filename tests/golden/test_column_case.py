@@ -16,7 +16,8 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
+from hudi_core.verbs.run import RunRequest
 from tests.golden import make_column_case
 from tests.golden.make_column_case import row
 from tests.support.golden_data import unpacked_once
@@ -58,7 +59,7 @@ def read(base: Path, **query: Any) -> list[dict[str, Any]]:
 
 
 def run(base: Path, service: str, **options: str) -> Result:
-    request = VERBS["run"](str(base), service=service, schedule=True, owner="the tests", options={**QUICK, **options})
+    request = RunRequest(str(base), service=service, schedule=True, owner="the tests", options={**QUICK, **options})
     result = HudiTable.open(str(base)).run(request, LocalEngine(1))
     assert result.exit_code == 0, result
     assert result.instants, result
@@ -169,7 +170,7 @@ def test_a_source_in_another_case_is_written_under_the_names_of_the_table(
     expected = [row(key, "n", str.lower) for key in ("b1", "b2")]
     for base, kept in ((table(f"mor_v{version}"), SNAPSHOT[:2]), (table(f"cow_v{version}"), COW_SNAPSHOT[:2])):
         columns = HudiTable.open(str(base)).read().schema.names
-        request = VERBS["insert_overwrite"](
+        request = InsertOverwriteRequest(
             str(base),
             source=str(tmp_path / "rows.parquet"),
             options={**QUICK, "hoodie.combine.before.insert": "true"},

@@ -15,7 +15,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.run import RunRequest
 from tests.support.log_compactions import FROM_ONE
 
 ROWS = [("a", "a5"), ("a", "a5"), ("b", "b1"), ("b", "b2"), ("c", "c1")]
@@ -33,7 +33,7 @@ def rows(folder: Path, options: dict[str, str] | None = None, **requested: Any) 
 
 def run(folder: Path, service: str, options: dict[str, str]) -> None:
     chosen = {"airflow_hudi.verify": "full", **options}
-    request = VERBS["run"](str(folder), service=service, schedule=True, options=chosen, owner="the tests")
+    request = RunRequest(str(folder), service=service, schedule=True, options=chosen, owner="the tests")
     done = HudiTable.open(str(folder)).run(request, LocalEngine(1))
     assert (done.exit_code, len(done.instants)) == (0, 1), done
 

@@ -18,7 +18,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
 from hudi_core.table import HudiTable
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.metadata import MetadataCreateRequest
 from hudi_core.verbs.run import RunRequest
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS
 from tests.support.golden_compactions import OPTIONS, footer_of
@@ -41,7 +41,7 @@ FULL: Final = {"airflow_hudi.verify": "full"}
 def create_indexes(table: Path, version: str) -> None:
     """A metadata table of ours with every index that needs no definition."""
     partitions = ("column_stats", "bloom_filters", "record_index", *(("partition_stats",) if version != "6" else ()))
-    request = VERBS["metadata_create"](str(table), owner="the tests", options=OPTIONS, partitions=partitions)
+    request = MetadataCreateRequest(str(table), owner="the tests", options=OPTIONS, partitions=partitions)
     assert HudiTable.open(str(table)).run(request, LocalEngine(1)).exit_code == 0
 
 

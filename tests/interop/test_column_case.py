@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.run import RunRequest
 from tests.golden.make_column_case import OPTIONS, row, rows
 from tests.golden.test_column_case import ARCHIVE, COW_SNAPSHOT, SNAPSHOT
 from tests.interop.changes import write_parquet
@@ -39,7 +39,7 @@ def test_real_hudi_reads_what_services_wrote(request: pytest.FixtureRequest, tmp
         base = Path(shutil.copytree(unpacked_once(ARCHIVE, "column-case") / f"{kind}_v{version}", tmp_path / kind))
         expected = {item["Id"]: [item[name] for name in NAMES] for item in due}
         for service in ("compaction", "clustering") if kind == "mor" else ("clustering",):
-            asked = VERBS["run"](str(base), service=service, schedule=True, owner="the tests", options=PLAN)
+            asked = RunRequest(str(base), service=service, schedule=True, owner="the tests", options=PLAN)
             done = HudiTable.open(str(base)).run(asked, LocalEngine(1))
             assert done.instants, done
             for metadata in (True, False):
