@@ -83,8 +83,3 @@ def test_owner_and_run_are_named() -> None:
 
 def test_a_run_without_a_name_gets_an_id_of_its_own() -> None:
     assert Owner.current().run_id != Owner.current().run_id
-
-
-def test_an_owner_of_an_older_release_has_no_run() -> None:
-    value = {name: item for name, item in Owner.current("a").to_json().items() if name != "run_id"}
-    assert Owner.from_json(value, path="claim").run_id == ""
