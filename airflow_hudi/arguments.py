@@ -13,6 +13,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
+from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice, nearest
 
 P = ParamSpec("P")
@@ -101,3 +102,24 @@ def check_literal_choice(name: str, value: Any, known: Iterable[str]) -> None:
     """Raises ConfigError for a literal that is not empty and none of the known names."""
     if value and is_literal(value):
         check_choice(name, value, known)
+
+
+def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
+    """The names in a list, or in a text that separates them by commas or lines."""
+    items = given.replace("\n", ",").split(",") if isinstance(given, str) else given
+    return tuple(name.strip() for name in items if name.strip())
+
+
+def partitions_in(given: Sequence[str] | str) -> tuple[str, ...]:
+    """The paths in a list, as they are, or the names in a text: a path may have blanks at its ends, and that of the
+    partition of a table without partition columns is empty.
+    """
+    return names_in(given) if isinstance(given, str) else tuple(given)
+
+
+def flag(value: bool | str, *, name: str) -> bool:
+    """An argument that is true or false, or was rendered to one of these words. Raises ConfigError for any other."""
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{name} is {value!r}", remedy="true or false")
+    return text == "true"

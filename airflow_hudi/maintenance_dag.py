@@ -12,10 +12,9 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.addresses import is_absolute
-from airflow_hudi.arguments import names_of_arguments, refuse_unknown
+from airflow_hudi.arguments import names_in, names_of_arguments, refuse_unknown
 from airflow_hudi.dag_params import RUN_TYPES
 from airflow_hudi.operators.alert import HudiAlertOperator
-from airflow_hudi.operators.base import names_in
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from airflow_hudi.policies import read_policies, tables_of
 from hudi_core.config.policy_file import TablePolicies, place_of

@@ -34,12 +34,12 @@ def instant_result(
     seconds: float,
     already_completed: bool,
     reason: str | None = None,
-    reported: JobResult | None = None,
+    result: JobResult | None = None,
 ) -> dict[str, Any]:
     """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
     The numbers are sums over the completed instant's file, whoever did it, 0 for one that is pending; `seconds` is the
-    duration of the work, `engine` the one that did it, by what the job `reported`. Raises StorageError and FormatError.
+    duration of the work, `engine` the one that did it, by the `result` of the job. Raises StorageError and FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -48,32 +48,31 @@ def instant_result(
         **{name: numbers.get(name, 0) for name in NUMBERS},
         "seconds": round(seconds, 3),
         "already_completed": already_completed,
-        "engine": None if already_completed else getattr(reported, "engine", None),
+        "engine": None if already_completed else result.engine if isinstance(result, Result) else None,
         "reason": reason,
     }
 
 
-def instants_of(reported: JobResult | None, instant: str) -> list[InstantResult]:
-    """What a job's report says of one instant."""
-    instants = reported.instants if isinstance(reported, Result) else ()
-    return [result for result in instants if result.instant == instant]
+def instants_of(result: JobResult | None, instant: str) -> list[InstantResult]:
+    """What a job's result says of one instant."""
+    return [item for item in (result.instants if isinstance(result, Result) else ()) if item.instant == instant]
 
 
-def document_of(reported: Result | None) -> dict[str, Any]:
-    """The document of a verb other than `run`; empty where the report was not received."""
-    return dict(reported.document or {}) if reported is not None else {}
+def document_of(result: Result | None) -> dict[str, Any]:
+    """The document of a verb other than `run`; empty where the result was not received."""
+    return dict(result.document or {}) if result is not None else {}
 
 
-def found_completed(reported: JobResult | None, instant: str) -> bool:
-    """Whether a job's report says that it found the instant completed, and did nothing."""
-    return any(result.already_completed for result in instants_of(reported, instant))
+def found_completed(result: JobResult | None, instant: str) -> bool:
+    """Whether a job's result says that it found the instant completed, and did nothing."""
+    return any(item.already_completed for item in instants_of(result, instant))
 
 
 def work_seconds(instants: Iterable[InstantResult], otherwise: float) -> float:
-    """The duration of the work on all `instants` of job reports; `otherwise` where they say 0, which is not measured,
+    """The duration of the work on all `instants` of job results; `otherwise` where they say 0, which is not measured,
     or there are none.
     """
-    return sum(result.seconds for result in instants) or otherwise
+    return sum(item.seconds for item in instants) or otherwise
 
 
 def nothing_result(table: str, action: str) -> dict[str, Any]:
@@ -91,9 +90,9 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
     }
 
 
-def removed_result(table: str, reported: InstantResult) -> dict[str, Any]:
-    """The XCom value of an instant that the job removed from the timeline, having nothing to do, by its report."""
-    return {**nothing_result(table, reported.action), "instant": reported.instant, "state": reported.state}
+def removed_result(table: str, removed: InstantResult) -> dict[str, Any]:
+    """The XCom value of an instant that the job removed from the timeline, having nothing to do."""
+    return {**nothing_result(table, removed.action), "instant": removed.instant, "state": removed.state}
 
 
 def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:

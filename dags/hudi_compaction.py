@@ -67,6 +67,7 @@ with DAG(
         task_id="compact",
         **TARGET,
         options=options_of_run(writer_options()),
+        mode="execute",
         instant="{{ ti.xcom_pull(task_ids='wait_for_compaction')['instant'] }}",
         retries=3,
         retry_delay=timedelta(minutes=1),

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from airflow_hudi.jobs.job_arguments import parts_of
-from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
-from airflow_hudi.permanent_errors import is_permanent
+from airflow_hudi.task_fate import failure_of, is_permanent
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.choices import check_choice
 from hudi_core.request.results import BatchResult, JobResult, Result
@@ -81,7 +80,7 @@ class EngineSettings:
 
 
 class EngineJob:
-    """Runs a request or a batch, any number of times. See jobs.run_until_completed.Job."""
+    """Runs a request or a batch, any number of times. See jobs.waiting.Job."""
 
     def __init__(
         self, job: JobRequest, settings: EngineSettings, spark: Callable[[JobRequest], RemoteJob], log: Any

@@ -6,17 +6,8 @@ import json
 import re
 from typing import Any
 
-from airflow_hudi.permanent_errors import in_words
 from hudi_core.errors import ConfigError
-from hudi_core.request.results import (
-    PROGRESS,
-    RESULT,
-    BatchResult,
-    JobResult,
-    Result,
-    error_from_json,
-    job_result_from_json,
-)
+from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, job_result_from_json
 
 _OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE|WARN|ERROR|FATAL) ")
 """Spark's own lines, by the pattern of its default log4j2.properties."""
@@ -110,14 +101,3 @@ def result_from(document: dict[str, Any], exit_code: int) -> JobResult:
         return job_result_from_json(document, exit_code)
     except ConfigError as error:
         return Result.of_error(error)
-
-
-def failure_of(result: JobResult | None) -> str | None:
-    """The failures in a result, in one line; None when there are none, or it did not report."""
-    if isinstance(result, BatchResult):
-        result = result.stopped
-    if result is None:
-        return None
-    if result.error is not None:
-        return in_words(error_from_json(result.error))
-    return "; ".join(str(instant.error) for instant in result.failed) or None

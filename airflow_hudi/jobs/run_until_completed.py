@@ -12,66 +12,18 @@ import logging
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Protocol
 
-from airflow_hudi.exceptions import (
-    HudiInputRefused,
-    HudiInstantBusy,
-    HudiInstantNotFound,
-    HudiJobFailed,
-    HudiJobKilled,
-)
+from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
+from airflow_hudi.jobs.waiting import Held, Job, Patience, wait_for_others
 from airflow_hudi.results import found_completed
+from airflow_hudi.task_fate import UNSAID, Fate, fate_of, refused
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, Reminder
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
-from hudi_core.request.results import BatchResult, JobResult, Result, error_from_json
+from hudi_core.request.results import Result
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
-
-
-class Job(Protocol):
-    """A job that can be run again; it decides itself whether it may take the instant over."""
-
-    @property
-    def subject(self) -> str:
-        """What it does on which table, for messages."""
-        ...
-
-    @property
-    def stopped(self) -> bool:
-        """Whether this task was requested to stop."""
-        ...
-
-    @property
-    def failure(self) -> str | None:
-        """Why the last run failed, in the job's own words; None when it did not report."""
-        ...
-
-    @property
-    def result(self) -> JobResult | None:
-        """What the last run reported; None when it did not report."""
-        ...
-
-    def run(self) -> int:
-        """Runs the job to its end and returns its exit code."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for another process that runs the instant, in seconds.
-
-    Every `poll_interval` the timeline is read. When the owner releases the instant, or shows no sign of life for
-    `takeover_after`, the job is run again: it takes the instant over, or finds the owner alive. `timeout` ends the
-    wait.
-    """
-
-    poll_interval: float = 15.0
-    takeover_after: float = 180.0
-    timeout: float = 7200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,31 +104,74 @@ def run_until_completed(
     The timeline decides: a job that failed after its commit, or whose work another process finished, has succeeded.
     Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy, HudiInstantNotFound; HudiInputRefused.
     """
-    deadline = clock() + patience.timeout
-    while True:
-        code = job.run()
+    by_others: list[Instant] = []
+    """The instant, once others have completed it while this task waited."""
+
+    def attempt() -> Finished | Held:
+        if by_others:
+            return Finished(by_others[0], elsewhere=True)
+        fate = fate_of(code := job.run())
         instant = watch.look()
         if instant.is_completed:
-            elsewhere = code == EXIT_RETRY or found_completed(job.result, watch.requested_time)
-            if code not in (0, EXIT_RETRY) and not job.stopped:
+            elsewhere = fate is Fate.WAITS or found_completed(job.result, watch.requested_time)
+            if fate not in (Fate.DONE, Fate.WAITS) and not job.stopped:
                 _clean_up_behind(job, watch)
             return Finished(instant, elsewhere)
         if job.stopped:
             raise HudiJobKilled(
                 f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over"
             )
-        reason = job.failure or "it did not report why; see its output above"
-        if code == EXIT_BAD_INPUT:
-            raise refused(job)
-        if code != EXIT_RETRY:
+        if fate is Fate.FAILS_FOR_GOOD:
+            raise refused(job.result)
+        if fate is not Fate.WAITS:
             raise HudiJobFailed(
                 f"the job ended with exit code {code}, instant {watch.requested_time} is still {instant.state.value}: "
-                f"{reason}"
+                f"{job.failure or UNSAID}"
             )
-        log.info("The job gave way at instant %s: %s", watch.requested_time, reason)
-        outcome = _wait(job, watch, instant, patience, deadline, clock, sleep)
-        if outcome is not None:
-            return Finished(outcome, elsewhere=True)
+        log.info("The job gave way at instant %s: %s", watch.requested_time, job.failure or UNSAID)
+        return _held(watch, instant, by_others, patience, clock)
+
+    return wait_for_others(attempt, lambda: job.stopped, patience, clock=clock, sleep=sleep)
+
+
+def _held(
+    watch: InstantWatch, instant: Instant, by_others: list[Instant], patience: Patience, clock: Callable[[], float]
+) -> Held:
+    """An instant that another process runs: it is waited for until it is completed, which goes to `by_others`, or its
+    owner has released it or shows no sign of life. Only changes count, so the clocks need not agree.
+    """
+    life, since = watch.signs_of_life(), clock()
+
+    def says(seconds: float) -> str:
+        return (
+            f"Waiting for {watch.action} {watch.requested_time} of {watch.table}, which is {instant.state.value}, "
+            f"{watch.at_work() or 'claimed by no process now'}: the last sign of life is {clock() - since:.0f} s old; "
+            f"it is taken over after {patience.takeover_after:.0f} s, and this task waits for up to {seconds:.0f} s "
+            "more"
+        )
+
+    def is_over() -> bool:
+        nonlocal instant, life, since
+        instant = watch.look()
+        if instant.is_completed:
+            by_others.append(instant)
+            return True
+        if watch.is_released():
+            log.info("Instant %s is free again; running the job", watch.requested_time)
+            return True
+        if (now := watch.signs_of_life()) != life:
+            life, since = now, clock()
+            return False
+        silent = clock() - since
+        if silent >= patience.takeover_after:
+            log.info("No sign of life at instant %s for %.0f s; running the job again", watch.requested_time, silent)
+        return silent >= patience.takeover_after
+
+    too_long = HudiInstantBusy(
+        f"another process has been running instant {watch.requested_time} for longer than this task may wait",
+        remedy="a retry waits again; see which process runs it with `hudictl show`",
+    )
+    return Held(f"instant {watch.requested_time}", says, too_long, is_over)
 
 
 def _clean_up_behind(job: Job, watch: InstantWatch) -> None:
@@ -189,68 +184,6 @@ def _clean_up_behind(job: Job, watch: InstantWatch) -> None:
             job.run()
     except Exception as error:  # noqa: BLE001 (the instant is completed)
         log.warning("What the job left of instant %s was not cleaned up: %s", watch.requested_time, error)
-
-
-def _wait(
-    job: Job,
-    watch: InstantWatch,
-    instant: Instant,
-    patience: Patience,
-    deadline: float,
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
-) -> Instant | None:
-    """The instant once it is completed, or None when its owner released it or shows no sign of life.
-
-    Only changes count, so the clocks need not agree.
-    """
-    last_life, since = watch.signs_of_life(), clock()
-    reminder = Reminder(clock)
-    while True:
-        if job.stopped:
-            raise HudiJobKilled(f"stopped while waiting for instant {watch.requested_time}")
-        if clock() >= deadline:
-            raise HudiInstantBusy(
-                f"another process has been running instant {watch.requested_time} for longer than this task may wait",
-                remedy="a retry waits again; see which process runs it with `hudictl show`",
-            )
-        if reminder.is_due():
-            log.info(
-                "Waiting for %s %s of %s, which is %s, %s: the last sign of life is %.0f s old; it is taken over after "
-                "%.0f s, and this task waits for up to %.0f s more",
-                watch.action,
-                watch.requested_time,
-                watch.table,
-                instant.state.value,
-                watch.at_work() or "claimed by no process now",
-                clock() - since,
-                patience.takeover_after,
-                deadline - clock(),
-            )
-        sleep(patience.poll_interval)
-        instant = watch.look()
-        if instant.is_completed:
-            return instant
-        if watch.is_released():
-            log.info("Instant %s is free again; running the job", watch.requested_time)
-            return None
-        life = watch.signs_of_life()
-        if life != last_life:
-            last_life, since = life, clock()
-        elif clock() - since >= patience.takeover_after:
-            log.info(
-                "No sign of life at instant %s for %.0f s; running the job again", watch.requested_time, clock() - since
-            )
-            return None
-
-
-def refused(job: Job) -> HudiInputRefused:
-    """The error of a job that refused its input, as the job said it."""
-    result = job.result.stopped if isinstance(job.result, BatchResult) else job.result
-    if result is None or result.error is None:
-        return HudiInputRefused(job.failure or "the job refused its input and did not say why; see its output above")
-    error = error_from_json(result.error)
-    return HudiInputRefused(error.message, path=error.path, remedy=error.remedy)
 
 
 def run_until_done(
@@ -266,33 +199,30 @@ def run_until_done(
     While others hold what the job needs it is run again, unless `enough` says that the timeline shows the
     requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; HudiInputRefused.
     """
-    deadline = clock() + patience.timeout
-    reminder = Reminder(clock)
-    while True:
-        code = job.run()
+
+    def attempt() -> Result | Held | None:
+        fate = fate_of(code := job.run())
         if job.stopped:
             raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
-        if code == 0:
+        if fate is Fate.DONE:
             return job.result if isinstance(job.result, Result) else None
-        reason = job.failure or "it did not report why; see its output above"
-        if code == EXIT_BAD_INPUT:
-            raise refused(job)
-        if code != EXIT_RETRY:
+        reason = job.failure or UNSAID
+        if fate is Fate.FAILS_FOR_GOOD:
+            raise refused(job.result)
+        if fate is not Fate.WAITS:
             raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
         if enough():
             return None
-        if clock() >= deadline:
-            raise HudiInstantBusy(
-                f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"
-            )
-        if reminder.is_due():
-            log.info(
-                "Waiting to %s: %s; it is tried again in %.0f s, and this task waits for up to %.0f s more",
-                job.subject,
-                reason,
-                patience.poll_interval,
-                deadline - clock(),
-            )
-        sleep(patience.poll_interval)
-        if job.stopped:
-            raise HudiJobKilled("stopped while waiting for others")
+        too_long = HudiInstantBusy(
+            f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"
+        )
+        return Held(
+            "others",
+            lambda seconds: (
+                f"Waiting to {job.subject}: {reason}; it is tried again in {patience.poll_interval:.0f} s, "
+                f"and this task waits for up to {seconds:.0f} s more"
+            ),
+            too_long,
+        )
+
+    return wait_for_others(attempt, lambda: job.stopped, patience, clock=clock, sleep=sleep)

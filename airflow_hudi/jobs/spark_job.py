@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.hooks.connections import asking_for
 from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
-from airflow_hudi.jobs.job_log import JobLog, failure_of, result_from
+from airflow_hudi.jobs.job_log import JobLog, result_from
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
+from airflow_hudi.task_fate import failure_of
 from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, HudiError, StorageNotFoundError
 from hudi_core.request.results import JobResult
 from hudi_core.storage.base import Storage
@@ -67,7 +68,7 @@ def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str])
 
 
 class SparkJob:
-    """Runs a request on Spark, any number of times. See jobs.run_until_completed.Job.
+    """Runs a request on Spark, any number of times. See jobs.waiting.Job.
 
     In client mode the job's result and exit code are those of spark-submit. In cluster mode the driver's output is not
     visible, and spark-submit has exit codes of its own: the job writes its result to a file in a table, which is read

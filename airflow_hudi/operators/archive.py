@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import check_literal_choice
-from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import DRY_RUN
+from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
-from airflow_hudi.operators.verb import BaseHudiDryRunOperator
+from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import document_of, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.choices import check_choice
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 SERVICE = "archive"
 
 
-class HudiArchiveOperator(BaseHudiDryRunOperator):
+class HudiArchiveOperator(BaseHudiOperator):
     """Archives instants of the timeline.
 
     An archival leaves no instant of its own: it is planned and done at once, and a retry archives the rest. A task that
@@ -34,12 +33,15 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
     them.
 
     :param mode: `execute` and `both` archive; `schedule` reports what would be archived and writes nothing (templated)
+    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
+        (templated)
     """
 
-    template_fields: Sequence[str] = ("mode", *BaseHudiDryRunOperator.template_fields)
+    template_fields: Sequence[str] = ("mode", DRY_RUN, *BaseHudiOperator.template_fields)
 
-    def __init__(self, *, mode: str = "both", **kwargs: Any) -> None:
+    def __init__(self, *, mode: str = "both", dry_run: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.dry_run = dry_run
         self.mode = mode
 
     def check_arguments(self) -> None:
@@ -53,28 +55,25 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
         check_choice("mode", self.mode, MODES)
         requested = self.request_fields(reader, context)
         if self.is_dry_run:
-            return self.preview(reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))
+            return preview(self, reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))
         before = set(reader.load().requested_times)
         if self.mode == "schedule":
-            done = run_until_done(self.new_job(reader, ScheduleRequest(service=SERVICE, **requested)), self.patience)
-            document = document_of(done)
-            reported = (document.get("plan") or {}).get("instants") or []
+            result = self.result_of(reader, ScheduleRequest(service=SERVICE, **requested))
+            document = document_of(result)
+            planned = (document.get("plan") or {}).get("instants") or []
             # A long list is replaced by its length.
-            count, gone = (
-                (reported, [])
-                if isinstance(reported, int)
-                else (len(reported), sorted({item["instant"] for item in reported}))
-            )
+            count = planned if isinstance(planned, int) else len(planned)
+            gone = [] if isinstance(planned, int) else sorted({item["instant"] for item in planned})
             reason = document.get("reason")
         else:
-            done = run_until_done(self.new_job(reader, RunRequest(service=SERVICE, **requested)), self.patience)
+            result = self.result_of(reader, RunRequest(service=SERVICE, **requested))
             gone = sorted(before - set(reader.load().requested_times))
-            if done is not None and not done.omitted:
+            if result is not None and not result.omitted:
                 # Another process may have archived some of them.
-                gone = sorted({item.instant for item in done.instants})
-            count, reason = len(gone), done and done.reason
-        instants = () if done is None else done.instants
-        result = {
+                gone = sorted({item.instant for item in result.instants})
+            count, reason = len(gone), result and result.reason
+        instants = () if result is None else result.instants
+        xcom = {
             "table": reader.storage.uri,
             "action": SERVICE,
             DRY_RUN: self.mode == "schedule",
@@ -85,8 +84,8 @@ class HudiArchiveOperator(BaseHudiDryRunOperator):
             "reason": None,
         }
         if not count:
-            return self.nothing(context, lambda: result, reason or REASON_OUT_OF_REACH)
-        if not result[DRY_RUN]:
-            self.store(context).finish({name: result[name] for name in ("instants", "first", "last")})
-        self.log.info("Archive: %s", result)
-        return result
+            return self.nothing(context, lambda: xcom, reason or REASON_OUT_OF_REACH)
+        if not xcom[DRY_RUN]:
+            self.store(context).finish({name: xcom[name] for name in ("instants", "first", "last")})
+        self.log.info("Archive: %s", xcom)
+        return xcom

@@ -12,25 +12,28 @@ from airflow.sdk import BaseOperator
 from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.arguments import CheckedArguments, check_literal_choice, is_literal, literals
+from airflow_hudi.arguments import CheckedArguments, check_literal_choice, flag, is_literal, literals
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob, EngineSettings
 from airflow_hudi.jobs.job_arguments import as_texts
-from airflow_hudi.jobs.run_until_completed import Patience
+from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
+from airflow_hudi.jobs.waiting import Patience
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
 from airflow_hudi.look_metrics import LookMetrics, is_measured
-from airflow_hudi.permanent_errors import fails_for_good
 from airflow_hudi.reports import lineage, metrics
 from airflow_hudi.reports.asset_events import describe_events
 from airflow_hudi.reports.finished_work import FinishedWork, finished_work
+from airflow_hudi.task_fate import fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import check_options
-from hudi_core.errors import ConfigError, HudiError
+from hudi_core.errors import HudiError
 from hudi_core.request.choices import check_choice
+from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.verbs.batch import JobRequest, requests_of
+from hudi_core.verbs.request import Request
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,7 +51,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     """Runs Spark jobs on one table.
 
     What no retry can repair (not a Hudi table, a corrupt file, an unsupported feature, a connection that is not there,
-    no credentials) fails the task without further retries (permanent_errors.is_permanent).
+    no credentials) fails the task without further retries (task_fate.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -88,6 +91,9 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     )
     template_fields_renderers = {"options": "json", "storage_options": "json", "conf": "json", "submit_kwargs": "json"}  # noqa: RUF012 (Airflow's own form)
     ui_color = "#c7e3ea"
+    # Of operators that have the argument. A method of Airflow's base class has this name: it logs the template fields,
+    # and Airflow does not call it.
+    dry_run: bool | str  # type: ignore[assignment]
     operator_extra_links = (HudiTableLink(), HudiSparkLink())
 
     def __init__(
@@ -135,6 +141,8 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     def check_arguments(self) -> None:
         """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
+        if DRY_RUN in self.template_fields and is_literal(self.dry_run):
+            flag(self.dry_run, name=DRY_RUN)
         check_literal_choice("engine", self.engine, ENGINES)
         if is_literal(self.table):
             refuse_secret_address(self.table, what="the address of the table")
@@ -271,6 +279,17 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """Of the table's address, where a job in the cluster puts its result."""
         return reader.storage if table == reader.storage.uri else self.hook.storage(table)
 
+    def result_of(
+        self, reader: TimelineReader, request: Request, *, enough: Callable[[], bool] = lambda: False
+    ) -> Result | None:
+        """What a job of the request came to; see run_until_done."""
+        return run_until_done(self.new_job(reader, request), self.patience, enough=enough)
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether the work is only reported. Raises ConfigError for what is neither true nor false."""
+        return flag(self.dry_run, name=DRY_RUN)
+
     def store(self, context: Context) -> TaskStore:
         """What this task keeps from one try to the next."""
         return TaskStore(context.get("task_state_store"))
@@ -288,24 +307,3 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         if self.nothing_to_do == "skip":
             raise AirflowSkipException(f"Nothing to do: {reason}")
         return {**result(), "reason": reason}
-
-
-def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
-    """The names in a list, or in a text that separates them by commas or lines."""
-    items = given.replace("\n", ",").split(",") if isinstance(given, str) else given
-    return tuple(name.strip() for name in items if name.strip())
-
-
-def partitions_in(given: Sequence[str] | str) -> tuple[str, ...]:
-    """The paths in a list, as they are, or the names in a text: a path may have blanks at its ends, and that of the
-    partition of a table without partition columns is empty.
-    """
-    return names_in(given) if isinstance(given, str) else tuple(given)
-
-
-def flag(value: bool | str, *, name: str) -> bool:
-    """An argument that is true or false, or was rendered to one of these words. Raises ConfigError for any other."""
-    text = str(value).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"{name} is {value!r}", remedy="true or false")
-    return text == "true"

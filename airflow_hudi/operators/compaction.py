@@ -17,10 +17,9 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
     BaseHudiServiceOperator.
 
     `options` define when a compaction is due and what it takes, by Hudi's names:
-    `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy` and the others of docs/options.md. Writers
-    that plan themselves (`hoodie.compact.schedule.inline`) need mode `execute` alone.
+    `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy` and the others of docs/options.md. Where
+    writers plan themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
 
-    :param mode: see BaseHudiServiceOperator; `execute` is the default here (templated)
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
     :param allow_corrupt_log_blocks: compact file slices whose corrupt log blocks hold rows of a completed commit, too;
         those rows are lost
@@ -31,12 +30,11 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
     def __init__(
         self,
         *,
-        mode: str = "execute",
         metadata: str = "auto",
         allow_corrupt_log_blocks: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(mode=mode, **kwargs)
+        super().__init__(**kwargs)
         self.metadata = metadata
         self.allow_corrupt_log_blocks = allow_corrupt_log_blocks
 
@@ -52,11 +50,6 @@ class HudiLogCompactionOperator(BaseHudiServiceOperator):
 
     It plans with `hoodie.log.compaction.enable=true` among the `options` only, which says that the table's readers know
     log compactions: docs/spec/log-compaction.md. The other options are in docs/options.md.
-
-    :param mode: see BaseHudiServiceOperator; `execute` is the default here (templated)
     """
 
     service = "log_compaction"
-
-    def __init__(self, *, mode: str = "execute", **kwargs: Any) -> None:
-        super().__init__(mode=mode, **kwargs)

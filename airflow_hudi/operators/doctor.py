@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.verb import BaseHudiReportOperator
+from airflow_hudi.operators.verb import fail, report
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.choices import check_choice
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
@@ -22,7 +22,7 @@ CARRIES = ("timeline", "lease")
 _MOST_LISTED = 20
 
 
-class HudiDoctorOperator(BaseHudiReportOperator):
+class HudiDoctorOperator(BaseHudiOperator):
     """Examines a table, its writers' options, clocks, lock, storage, and the wheels of driver and executors.
 
     Nothing is written. XCom: the document of `hudictl doctor` with `executors`, also when the task fails because of
@@ -51,7 +51,7 @@ class HudiDoctorOperator(BaseHudiReportOperator):
         if self.fail_on:
             check_choice("fail_on", self.fail_on, FAIL_ON)
         request = DoctorRequest(timeline_only=self.timeline_only, **self.request_fields(reader, context))
-        document = self.report(reader, request)
+        document = report(self, reader, request)
         findings = document["findings"]
         for finding in findings:
             write = self.log.info if finding["severity"] == "info" else self.log.warning
@@ -65,11 +65,11 @@ class HudiDoctorOperator(BaseHudiReportOperator):
         if bad:
             more = [f"and {len(bad) - _MOST_LISTED} more"] if len(bad) > _MOST_LISTED else []
             lines = [f"{document['table']}: findings: {len(bad)}", *map(_reported, bad[:_MOST_LISTED]), *more]
-            self.fail(context, document, "\n".join(lines))
+            fail(context, document, "\n".join(lines))
         return document
 
 
-class HudiProbeStoreOperator(BaseHudiReportOperator):
+class HudiProbeStoreOperator(BaseHudiOperator):
     """Races writers on a storage: can it carry a timeline, and a storage lease?
 
     The races run on the driver, in a folder of their own. XCom: the document of `hudictl probe-store`, also when the
@@ -109,11 +109,11 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
         if self.must_carry:
             check_choice("must_carry", self.must_carry, CARRIES)
         requested = self.request_fields(reader, context)
-        document = self.report(reader, ProbeStoreRequest(writers=self.writers, rounds=self.rounds, **requested))
+        document = report(self, reader, ProbeStoreRequest(writers=self.writers, rounds=self.rounds, **requested))
         self.log.info("Probe: %s", document)
         if self.must_carry and not document[f"can_carry_{self.must_carry}"]:
             problems = "; ".join(document["problems"]) or "see the races' counts in the XCom"
-            self.fail(
+            fail(
                 context,
                 document,
                 f"{document['uri']} cannot carry a {self.must_carry}: {problems}; keep tables that are written to "

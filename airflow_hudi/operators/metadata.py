@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.arguments import check_literal_choice, is_literal
-from airflow_hudi.operators.base import BaseHudiOperator, names_in
-from airflow_hudi.operators.verb import BaseHudiReportOperator
+from airflow_hudi.arguments import check_literal_choice, is_literal, names_in
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.verb import fail, report
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.choices import check_choice
 from hudi_core.verbs.metadata import (
@@ -32,7 +32,7 @@ REQUESTS: dict[str, type[Request]] = {
 _MOST_LISTED = 20
 
 
-class HudiMetadataOperator(BaseHudiReportOperator):
+class HudiMetadataOperator(BaseHudiOperator):
     """Creates, updates, drops or validates the metadata table or its indexes.
 
     `create` initializes indexes, `update` applies missing instants and runs the metadata table's own services, `drop`
@@ -71,7 +71,7 @@ class HudiMetadataOperator(BaseHudiReportOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Does the verb; see the class."""
         request = self._request(self.request_fields(reader, context))
-        document = {"table": reader.storage.uri, **self.report(reader, request)}
+        document = {"table": reader.storage.uri, **report(self, reader, request)}
         if self.verb == "validate":
             self._judge(context, document)
         else:
@@ -103,7 +103,7 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         self.log.info("%s: %d differences in %s", document["table"], count, ", ".join(document["kinds"]))
         if count and self.fail_on_differences:
             more = [f"and {count - len(lines)} more"] if count > len(lines) else []
-            self.fail(context, document, "\n".join([f"{document['table']}: differences: {count}", *lines, *more]))
+            fail(context, document, "\n".join([f"{document['table']}: differences: {count}", *lines, *more]))
 
 
 def _recorded(item: dict[str, Any]) -> str:

@@ -14,16 +14,15 @@ from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralTimeout
 
 from airflow_hudi.addresses import is_absolute
-from airflow_hudi.arguments import is_literal
+from airflow_hudi.arguments import flag, is_literal, partitions_in
 from airflow_hudi.conditions.condition import seconds_in
 from airflow_hudi.exceptions import HudiJobKilled
 from airflow_hudi.jobs.job_arguments import as_texts
-from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import DRY_RUN, flag, partitions_in
-from airflow_hudi.operators.verb import BaseHudiDryRunOperator
-from airflow_hudi.permanent_errors import fails_for_good
+from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
+from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import document_of
 from airflow_hudi.sources import AwaitedSource
+from airflow_hudi.task_fate import fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.source import HudiSourceTrigger
 from airflow_hudi.triggers.wait import found_in
@@ -44,7 +43,7 @@ _DOCUMENT = (
 """The XCom's members beside `table` and `token`, which are those of hudictl's document."""
 
 
-class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
+class BaseHudiOverwriteOperator(BaseHudiOperator):
     """Replaces what partitions hold, once for each data interval or partition of the schedule.
 
     The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing: it
@@ -64,23 +63,27 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         schedule has partitions, or run id where it has neither or the run was not started by the schedule or a
         backfill, and of a mapped task also its index and what it writes. An interval is written again with another
         token (templated)
+    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
+        (templated)
     """
 
     action: ClassVar[str]
     """What the log calls it."""
-    template_fields: Sequence[str] = ("partitions", "token", *BaseHudiDryRunOperator.template_fields)
+    template_fields: Sequence[str] = ("partitions", "token", DRY_RUN, *BaseHudiOperator.template_fields)
 
     def __init__(
         self,
         *,
         partitions: Sequence[str] | str = (),
         token: str | None = None,
+        dry_run: bool | str = False,
         nothing_to_do: str = "succeed",
         **kwargs: Any,
     ) -> None:
         super().__init__(nothing_to_do=nothing_to_do, **kwargs)
         self.partitions = partitions
         self.token = token
+        self.dry_run = dry_run
 
     def check_arguments(self) -> None:
         """See BaseHudiOperator. What is missing may be given later, by a subclass."""
@@ -98,18 +101,17 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         """Overwrites; see the class."""
         request = self.request_of(reader, context)
         if self.is_dry_run:
-            return {"token": request.token, **self.preview(reader, request)}
-        done = run_until_done(self.new_job(reader, request), self.patience)
-        document = document_of(done)
-        result = {
+            return {"token": request.token, **preview(self, reader, request)}
+        document = document_of(self.result_of(reader, request))
+        xcom = {
             "table": reader.storage.uri,
             "token": request.token,
             **{name: document.get(name) for name in _DOCUMENT},
         }
-        if result["reason"] is not None and not result["repeated"]:
-            return self.nothing(context, lambda: result, result["reason"])
-        self.log.info("%s: %s", self.action, result)
-        return result
+        if xcom["reason"] is not None and not xcom["repeated"]:
+            return self.nothing(context, lambda: xcom, xcom["reason"])
+        self.log.info("%s: %s", self.action, xcom)
+        return xcom
 
     def request_of(self, reader: TimelineReader, context: Context) -> InsertOverwriteRequest | DeletePartitionRequest:
         """The request of this task. Raises ConfigError for arguments that mean nothing, or hold a secret."""
@@ -140,7 +142,7 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         mapped = ""
         if ti.map_index is not None and ti.map_index >= 0:
             # What is mapped may be in another order when the run is cleared.
-            names = sorted({"table", *self.template_fields} - {"token", *BaseHudiDryRunOperator.template_fields})
+            names = sorted({"table", *self.template_fields} - {"token", DRY_RUN, *BaseHudiOperator.template_fields})
             work = json.dumps([[name, getattr(self, name)] for name in names], default=str, sort_keys=True)
             mapped = f"[{ti.map_index}:{hashlib.sha256(work.encode()).hexdigest()[:16]}]"
         name = f"airflow:{ti.dag_id}/{ti.task_id}{mapped}@{interval}"

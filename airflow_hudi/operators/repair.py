@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.base import DRY_RUN
-from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOperator
+from airflow_hudi.operators.verb import BaseHudiVerbOperator, preview
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.timeline.instant import Action
 from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
@@ -15,16 +15,22 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class HudiUnscheduleOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
+class HudiUnscheduleOperator(BaseHudiVerbOperator):
     """Drops a pending plan that will not be run, with the files of attempts at it.
 
     XCom: `{"table", "instant", "action", "dry_run", "removed": {"files", "bytes", "instants"}, "unblocks", "reason"}`;
     `reason` says why there was nothing to drop.
 
     :param instant: the plan to drop (templated)
+    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
+        (templated)
     """
 
     template_fields: Sequence[str] = (DRY_RUN, *BaseHudiVerbOperator.template_fields)
+
+    def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dry_run = dry_run
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Drops the plan; see the class."""
@@ -32,7 +38,7 @@ class HudiUnscheduleOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
         fields = self.request_fields(reader, context)
         request = UnscheduleRequest(instant=instant, dry_run=self.is_dry_run, **fields)
         if request.dry_run:
-            return self.preview(reader, request)
+            return preview(self, reader, request)
         document = self.perform(reader, context, request, is_done=lambda: not reader.load().contains(instant))
         result = {"table": reader.storage.uri, "instant": instant, **document}
         self.log.info("Dropped: %s", result)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
-from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
+from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import ELSEWHERE, NUMBERS, document_of, instant_result, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
@@ -71,14 +71,14 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         requested = self.request_fields(reader, context)
         request = RollbackRequest(instant=target, unless_completed=failed, dry_run=self.is_dry_run, **requested)
         if request.dry_run:
-            return self.preview(reader, request)
+            return preview(self, reader, request)
         if failed:
             store.begin_unless_completed(target)
-        done = run_until_done(self.new_job(reader, request), self.patience)
+        document = document_of(self.result_of(reader, request))
         store.forget()
-        document = {"instant": None, "target": target, "removed": None, "reason": None, **document_of(done)}
-        result = {"table": reader.storage.uri, **document}
-        return self.nothing(context, lambda: result, document["reason"]) if document["reason"] is not None else result
+        nothing = {"instant": None, "target": target, "removed": None, "reason": None}
+        xcom = {"table": reader.storage.uri, **nothing, **document}
+        return self.nothing(context, lambda: xcom, xcom["reason"]) if xcom["reason"] is not None else xcom
 
     def _roll_back_all(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         started, timeline, store = time.monotonic(), reader.load(), self.store(context)
@@ -91,36 +91,35 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         store.plan_after(after)
         requested = self.request_fields(reader, context)
         request = RunRequest(service=self.service, all_pending=True, schedule=self.mode == "both", **requested)
-        done = run_until_done(self.new_job(reader, request), self.patience)
+        result = self.result_of(reader, request)
         completed = [
             item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
         ]
         names = {item.requested_time for item in completed}
-        reported = [item for item in (() if done is None else done.instants) if item.instant in names]
-        if done is not None and not is_retry:
+        instants = [item for item in (() if result is None else result.instants) if item.instant in names]
+        if result is not None and not is_retry:
             # Others may have rolled back some of them meanwhile.
-            names = {item.instant for item in reported if not item.already_completed}
+            names = {item.instant for item in instants if not item.already_completed}
             completed = [item for item in completed if item.requested_time in names]
         if not completed:
             store.forget()
-            elsewhere = ELSEWHERE if reported else REASON_OUT_OF_REACH
-            return self.nothing_planned(reader, context, (done and done.reason) or elsewhere)
-        seconds = work_seconds(reported, time.monotonic() - started)
-        results = [
-            instant_result(reader, item, seconds=seconds, already_completed=False, reported=done) for item in completed
-        ]
-        instants = [
-            {
-                "instant": item.requested_time,
-                "target": _target(reader.active().read_of(item)),
-                "files_deleted": result["files_deleted"],
-            }
-            for item, result in zip(completed, results, strict=True)
+            elsewhere = ELSEWHERE if instants else REASON_OUT_OF_REACH
+            return self.nothing_planned(reader, context, (result and result.reason) or elsewhere)
+        seconds = work_seconds(instants, time.monotonic() - started)
+        rollbacks = [
+            instant_result(reader, item, seconds=seconds, already_completed=False, result=result) for item in completed
         ]
         total = {
-            **results[-1],
-            **{name: sum(result[name] for result in results) for name in NUMBERS},
-            "instants": instants,
+            **rollbacks[-1],
+            **{name: sum(rollback[name] for rollback in rollbacks) for name in NUMBERS},
+            "instants": [
+                {
+                    "instant": item.requested_time,
+                    "target": _target(reader.active().read_of(item)),
+                    "files_deleted": rollback["files_deleted"],
+                }
+                for item, rollback in zip(completed, rollbacks, strict=True)
+            ],
         }
         store.finish({name: total[name] for name in ("instant", *NUMBERS, "instants")})
         self.log.info("Rolled back %d writes: %s", len(completed), total)

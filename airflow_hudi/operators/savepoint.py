@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.conditions.instant import newest_time
 from airflow_hudi.operators.base import DRY_RUN
-from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOperator
+from airflow_hudi.operators.verb import BaseHudiVerbOperator, preview
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
@@ -66,7 +66,7 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         return result
 
 
-class HudiRestoreOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
+class HudiRestoreOperator(BaseHudiVerbOperator):
     """Removes all that was written after a completed commit, savepointed or not.
 
     Stop all writers of the table first. A retry finishes the restore that was started, under its own instant, and one
@@ -77,16 +77,22 @@ class HudiRestoreOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
     restored.
 
     :param instant: the commit to restore to; empty in a dry run to list those that can be restored (templated)
+    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
+        (templated)
     """
 
     template_fields: Sequence[str] = (DRY_RUN, *BaseHudiVerbOperator.template_fields)
     ui_color = "#f2d9d9"
 
+    def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dry_run = dry_run
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Restores; see the class."""
         if self.is_dry_run:
             fields = self.request_fields(reader, context)
-            return self.preview(reader, RestoreRequest(instant=self.instant or None, dry_run=True, **fields))
+            return preview(self, reader, RestoreRequest(instant=self.instant or None, dry_run=True, **fields))
         target, store = self.required_instant(), self.store(context)
         result: dict[str, Any] = dict.fromkeys(("instant", "removed", "reason"))
         result |= {"table": reader.storage.uri, "target": target}

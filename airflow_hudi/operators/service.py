@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_hudi.arguments import check_literal_choice, is_literal
 from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.exceptions import HudiInstantNotFound
-from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
-from airflow_hudi.operators.base import DRY_RUN
-from airflow_hudi.operators.verb import BaseHudiDryRunOperator
+from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed
+from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
+from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import (
     ELSEWHERE,
     document_of,
@@ -44,7 +44,7 @@ MODES = ("schedule", "execute", "both")
 REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
 
 
-class BaseHudiServiceOperator(BaseHudiDryRunOperator):
+class BaseHudiServiceOperator(BaseHudiOperator):
     """Plans and runs instants of a service.
 
     The instant is the work's name. A task that planned or started one knows it when it is retried, after whatever kill:
@@ -56,20 +56,25 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
     to do, `engine` is None when another process did it. `reason` also names the options that are not used where `both`
     runs a plan of others.
 
-    XCom of a dry run: that of BaseHudiDryRunOperator with `plan`, or `{"table", "dry_run", "instant", "action",
+    XCom of a dry run: that of verb.preview with `plan`, or `{"table", "dry_run", "instant", "action",
     "state", "plan", "reason"}` without one where the task would run an instant that is planned.
 
     :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
-        oldest; `both` runs the oldest that is planned, or plans one and runs it, in one job (templated)
-    :param instant: the instant to run, with `execute`; empty for the oldest that is planned (templated)
+        oldest; `both` does so, and where none is planned plans one and runs it, in one job (templated)
+    :param instant: the instant to run, with `execute` or `both`; empty for the oldest that is planned (templated)
+    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
+        (templated)
     """
 
     service: ClassVar[str]
     """The service's name."""
-    template_fields: Sequence[str] = ("mode", "instant", *BaseHudiDryRunOperator.template_fields)
+    template_fields: Sequence[str] = ("mode", "instant", DRY_RUN, *BaseHudiOperator.template_fields)
 
-    def __init__(self, *, mode: str = "both", instant: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, mode: str = "both", instant: str | None = None, dry_run: bool | str = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.dry_run = dry_run
         self.mode = mode
         self.instant = instant
 
@@ -82,9 +87,9 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
 
     def _check_mode(self) -> None:
         check_choice("mode", self.mode, MODES)
-        if self.instant and self.mode != "execute":
+        if self.instant and self.mode == "schedule":
             raise ConfigError(
-                f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or omit the instant"
+                "mode schedule chooses the instant itself", remedy="use mode='execute', or omit the instant"
             )
 
     def reader(self) -> TimelineReader:
@@ -116,19 +121,19 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         return self._plan_and_run(reader, context, started)
 
     def _would_do(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        found = None
+        known = None
         if self.instant:
-            found = InstantWatch(reader, self.instant, self.action).look()
+            known = InstantWatch(reader, self.instant, self.action).look()
         elif self.mode != "schedule":
-            found = oldest_pending(reader.load(), self.action)
-        if found is None and self.mode != "execute":
+            known = oldest_pending(reader.load(), self.action)
+        if known is None and self.mode != "execute":
             request = ScheduleRequest(service=self.service, dry_run=True, **self.request_fields(reader, context))
-            return self.preview(reader, request)
-        named = {"instant": None, "action": self.action, "state": None} if found is None else instant_named(found)
-        reason = nothing_pending(self.service, reader.config.name) if found is None else None
-        result = {"table": reader.storage.uri, **named, "plan": None, "reason": reason, DRY_RUN: True}
-        self.log.info("Nothing is written: %s", result)
-        return result
+            return preview(self, reader, request)
+        named = {"instant": None, "action": self.action, "state": None} if known is None else instant_named(known)
+        reason = nothing_pending(self.service, reader.config.name) if known is None else None
+        xcom = {"table": reader.storage.uri, **named, "plan": None, "reason": reason, DRY_RUN: True}
+        self.log.info("Nothing is written: %s", xcom)
+        return xcom
 
     def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
         """The requested instant, or the one that an earlier try of this task started or planned."""
@@ -155,8 +160,7 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         if known is None:
             after = self._plan_after(reader, context)
             request = ScheduleRequest(service=self.service, **self.request_fields(reader, context))
-            done = run_until_done(self.new_job(reader, request), self.patience)
-            document = document_of(done)
+            document = document_of(self.result_of(reader, request))
             known = self._planned(reader, document.get("instant"), after)
             if known is None:
                 self.store(context).forget()
@@ -173,20 +177,20 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
             gave_way = first_planned(reader.load(), self.action, after) is not None
             return gave_way
 
-        done = run_until_done(self.new_job(reader, request), self.patience, enough=is_planned)
-        instants = () if done is None else done.instants
+        result = self.result_of(reader, request, enough=is_planned)
+        instants = () if result is None else result.instants
         known = self._planned(reader, instants[-1].instant if instants else None, after)
         if known is not None:
             # A job that ended well and whose report was not received did what was planned since its start.
             name = known.requested_time
-            others = gave_way or (done is not None and not instants) or found_completed(done, name)
+            others = gave_way or (result is not None and not instants) or found_completed(result, name)
             if others and known.is_completed:
                 return self._finish(reader, context, known, 0.0, already_completed=True, reason=ELSEWHERE)
             return self._run(reader, context, known, started)
         self.store(context).forget()
         if instants:
             return removed_result(reader.storage.uri, instants[-1])
-        return self.nothing_planned(reader, context, (done and done.reason) or REASON_OUT_OF_REACH)
+        return self.nothing_planned(reader, context, (result and result.reason) or REASON_OUT_OF_REACH)
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
@@ -245,13 +249,13 @@ class BaseHudiServiceOperator(BaseHudiDryRunOperator):
         already_completed: bool,
         reason: str | None = None,
     ) -> dict[str, Any]:
-        reported = None if self._job is None else self._job.result
-        result = instant_result(
-            reader, instant, seconds=seconds, already_completed=already_completed, reason=reason, reported=reported
+        result = None if self._job is None else self._job.result
+        xcom = instant_result(
+            reader, instant, seconds=seconds, already_completed=already_completed, reason=reason, result=result
         )
         self.store(context).finish({"instant": instant.requested_time})
-        self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, result)
-        return result
+        self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, xcom)
+        return xcom
 
     def nothing_planned(self, reader: TimelineReader, context: Context, reason: str) -> dict[str, Any]:
         """The XCom of a task that found nothing planned and planned nothing; or the task is skipped. See `nothing`."""

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.arguments import check_literal_choice, is_literal
-from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.byte_budget import ByteBudget, next_round, not_started
-from airflow_hudi.jobs.engine_job import EngineJob
-from airflow_hudi.jobs.job_log import failure_of
-from airflow_hudi.jobs.run_until_completed import refused
-from airflow_hudi.jobs.task_store import TaskStore
-from airflow_hudi.operators.base import XCOM, BaseHudiOperator, names_in
+from airflow_hudi.arguments import check_literal_choice, is_literal, names_in
+from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed
+from airflow_hudi.jobs.byte_budget import ByteBudget
+from airflow_hudi.jobs.rounds import Rounds, has_done, is_held, shown
+from airflow_hudi.operators.base import XCOM, BaseHudiOperator
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
 from airflow_hudi.reports.finished_work import finished_work
-from airflow_hudi.results import ELSEWHERE
+from airflow_hudi.task_fate import Fate, fate_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
+from hudi_core.errors import ConfigError
 from hudi_core.request.choices import check_choice
 from hudi_core.request.policy import DEFAULT_SERVICES
-from hudi_core.request.results import BatchResult, Result
 from hudi_core.request.services import SERVICES, check_service
 from hudi_core.verbs.batch import AT_ONCE, BatchRequest, requests_of_policy
 from hudi_core.verbs.run import RunRequest
@@ -131,15 +127,16 @@ class HudiTableServicesOperator(BaseHudiOperator):
         started = time.monotonic()
         requests, budget = self._requests(reader, context), ByteBudget.of(self.max_bytes)
         self.log.info("%d runs on %d tables", len(requests), len({item.table for item in requests}))
-        results = self._run(reader, requests, budget, self.store(context))
+        rounds = Rounds(requests, budget, self.store(context))
+        results = rounds.run(lambda part: self.new_job(reader, BatchRequest(part, at_once=self.at_once)), self.patience)
         if not results:
             reason = "these are quiet hours of every table" if self.policy else _NEVER_PENDING
             return self.nothing(context, lambda: _NOTHING, reason)
         for item in results:
             say = self.log.error if item["exit_code"] else self.log.info
-            say("%s %s: %s", item["service"], item["table"], _shown(item))
+            say("%s %s: %s", item["service"], item["table"], shown(item))
         failed = [item for item in results if item["exit_code"]]
-        done = [item for item in results if _has_done(item) and not item["exit_code"]]
+        done = [item for item in results if has_done(item) and not item["exit_code"]]
         measured = sum(instant.get("seconds") or 0.0 for item in done for instant in item["instants"])
         result = {
             "tables": len({item["table"] for item in results}),
@@ -234,144 +231,16 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _policies(self) -> TablePolicies:
         return read_policies(self.policy or {})
 
-    def _run(
-        self, reader: TimelineReader, requests: Sequence[RunRequest], budget: ByteBudget, store: TaskStore
-    ) -> list[dict[str, Any]]:
-        """One result for each request, with what earlier tries completed, and behind them what these completed of runs
-        that are requested no more. Raises HudiJobKilled, and HudiJobFailed or ConfigError where the job reported none.
-        """
-        since = time.time()
-        deadline: float | None = None
-        results = _of_earlier_tries(store.results, requests)
-        current = dict(enumerate(requests))
-        left = list(current)
-        reminder = Reminder(time.monotonic)
-        for place in [at for at in left if budget.refuses(current[at], results.get(at), results.values())]:
-            results[place] = _joined(results.get(place), not_started(current[place]))
-            left.remove(place)
-        while left:
-            taken = budget.bounded([current[place] for place in left], results.values())
-            job = self.new_job(reader, BatchRequest(taken, at_once=self.at_once))
-            code = job.run()
-            if job.stopped:
-                raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
-            found = dict(zip(left, _results_of(job, code, len(left)), strict=True))
-            results |= {place: _joined(results.get(place), result) for place, result in found.items()}
-            store.keep_results([item for item in results.values() if item.get("instants") or item["exit_code"]])
-            rounds = zip(left, taken, strict=True) if budget.left(results.values()) else ()
-            more = {place: again for place, item in rounds if (again := next_round(item, found[place], since))}
-            left = [place for place in left if place in more or _is_held(results[place])]
-            current |= {place: more.get(place) or current[place].counted_from(since) for place in left}
-            if more or not left:
-                continue
-            # The wait counts from its beginning: the work may have taken longer than a task waits.
-            deadline = deadline or time.monotonic() + self.patience.timeout
-            if time.monotonic() >= deadline:
-                break
-            reason, wait = _failure_of(results[left[0]]) or "it did not report why", self.patience.poll_interval
-            if reminder.is_due():
-                self.log.info(
-                    "Waiting to run %s of %s%s: %s; tried again in %.0f s, and this task waits for up to %.0f s more",
-                    results[left[0]]["service"],
-                    results[left[0]]["table"],
-                    f" and {len(left) - 1} others" if len(left) > 1 else "",
-                    reason,
-                    wait,
-                    deadline - time.monotonic(),
-                )
-            time.sleep(wait)
-            if job.stopped:
-                raise HudiJobKilled("stopped while waiting for others")
-        return [*(results[place] for place in current), *_only_earlier(results, current)]
-
     def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
         context["ti"].xcom_push(key=XCOM, value=result)
         self.works = list(finished_work(result))
         metrics.report_work(self.works)
-        lines = [f"{item['service']} {item['table']}: {_shown(item)}" for item in failed[:_MOST_LISTED]]
+        lines = [f"{item['service']} {item['table']}: {shown(item)}" for item in failed[:_MOST_LISTED]]
         more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
-        if all(map(_is_held, failed)):
+        if all(map(is_held, failed)):
             first = f"others have held {len(failed)} of the runs for longer than this task may wait"
             raise HudiInstantBusy("\n".join([first, *lines, *more]), remedy="a retry waits again")
         message = "\n".join([f"{len(failed)} of {len(result['results'])} runs failed", *lines, *more])
-        if all(item["exit_code"] == EXIT_BAD_INPUT for item in failed):
+        if all(fate_of(item["exit_code"]) is Fate.FAILS_FOR_GOOD for item in failed):
             raise AirflowFailException(message)
         raise HudiJobFailed(message)
-
-
-def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:
-    """What earlier tries of the task completed, by the place of the request; without one, as in quiet hours that
-    started since, behind all of them. The exit codes are those of these tries.
-    """
-    places = {(item.table, item.service): place for place, item in enumerate(requests)}
-    return {
-        places.pop((item["table"], item["service"]), number): {
-            **item,
-            "instants": [{**instant, "already_completed": True} for instant in _completed(item)],
-        }
-        for number, item in enumerate(kept, len(requests))
-    }
-
-
-def _only_earlier(results: Mapping[int, Mapping[str, Any]], current: Container[int]) -> Iterator[dict[str, Any]]:
-    """What earlier tries completed of runs that this one has no request for; what failed of them is not its work."""
-    for place, item in results.items():
-        if place not in current and item["instants"]:
-            yield {**{name: value for name, value in item.items() if name != "error"}, "exit_code": 0}
-
-
-def _joined(before: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The newest result of a request, with the instants that were completed before it."""
-    done = [] if before is None else _completed(before)
-    if before is None or not done:
-        return dict(found)
-    kept = {name: value for name, value in found.items() if name != "reason"}
-    return {"engine": before.get("engine"), **kept, "instants": [*done, *(found.get("instants") or ())]}
-
-
-def _completed(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [item for item in result.get("instants") or () if not item.get("error")]
-
-
-def _is_held(result: Mapping[str, Any]) -> bool:
-    """Whether only other processes stand in the way of what a run has not done."""
-    codes = {item.get("exit_code") for item in result.get("instants") or () if item.get("error")}
-    return bool(result["exit_code"] == EXIT_RETRY or codes == {EXIT_RETRY})
-
-
-def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
-    """One result for each request of the job. Raises where the job reported none."""
-    if isinstance(job.result, BatchResult) and len(job.result.items) == count:
-        return [_attributed(item.to_json()) for item in job.result.items]
-    if code == EXIT_BAD_INPUT:
-        raise refused(job)
-    reason = job.failure or "it did not report why; see its output above"
-    raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
-
-
-def _has_done(result: Mapping[str, Any]) -> bool:
-    """Whether this task, or an earlier try of it, did something."""
-    return any(item.get("reason") != ELSEWHERE for item in result.get("instants") or ())
-
-
-def _attributed(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result that says of the instants which the job found completed that others did them."""
-    instants = result.get("instants")
-    if not instants:
-        return dict(result)
-    attributed = [{**item, "reason": ELSEWHERE} if item.get("already_completed") else item for item in instants]
-    return {**result, "instants": attributed}
-
-
-def _failure_of(item: Mapping[str, Any]) -> str | None:
-    return failure_of(Result.from_json(item, item["exit_code"]))
-
-
-def _shown(item: Mapping[str, Any]) -> str:
-    """A result in one line."""
-    if failure := _failure_of(item):
-        return failure
-    instants = item.get("instants") or []
-    if not instants:
-        return f"nothing to do: {item.get('reason')}"
-    return f"{len(instants)} instants, the last {instants[-1]['instant']} {instants[-1]['state']}, {item.get('engine')}"

@@ -17,8 +17,8 @@ from airflow_hudi.assets import (
     event_partitions,
     table_asset,
 )
-from airflow_hudi.permanent_errors import may_pass
 from airflow_hudi.reports.finished_work import FinishedWork
+from airflow_hudi.task_fate import may_pass
 from airflow_hudi.timeline_reader import Look
 from airflow_hudi.triggers.timeline_events import instant_details
 from hudi_core.errors import HudiError

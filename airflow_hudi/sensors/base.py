@@ -15,7 +15,7 @@ from airflow_hudi.arguments import CheckedArguments, is_literal
 from airflow_hudi.conditions.condition import Condition, condition_json
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.task_store import TaskStore
-from airflow_hudi.permanent_errors import fails_for_good, in_words, may_pass
+from airflow_hudi.task_fate import fails_for_good, in_words, may_pass
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.condition import HudiConditionTrigger
 from airflow_hudi.triggers.wait import MAX_ERRORS, found_in
@@ -35,7 +35,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
 
     A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
     fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to wait.MAX_ERRORS
-    times in a row. What no retry can repair fails the task without further ones (permanent_errors.is_permanent).
+    times in a row. What no retry can repair fails the task without further ones (task_fate.is_permanent).
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from airflow_hudi.arguments import check_literal_choice
+from airflow_hudi.arguments import check_literal_choice, partitions_in
 from airflow_hudi.conditions.completed_after import CompletedAfter
 from airflow_hudi.conditions.partitions import ALL, ANY, PartitionCondition
-from airflow_hudi.operators.base import partitions_in
 from airflow_hudi.sensors.base import BaseHudiSensor
 
 

@@ -14,8 +14,8 @@ from airflow_hudi.arguments import suggests_names
 from airflow_hudi.conditions.instant import ACTIONS
 from airflow_hudi.conditions.writes import is_of_writer, written
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.permanent_errors import may_pass
 from airflow_hudi.results import instant_named
+from airflow_hudi.task_fate import may_pass
 from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_hudi.exceptions import HudiSensorFailed
-from airflow_hudi.permanent_errors import in_words, is_permanent, may_pass
+from airflow_hudi.task_fate import in_words, is_permanent, may_pass
 from hudi_core.errors import HudiError, Reminder
 
 _SAID_EVERY = 600.0

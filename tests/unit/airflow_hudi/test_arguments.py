@@ -42,7 +42,7 @@ LITERALS: list[tuple[Any, Mapping[str, Any], str]] = [
     (HudiCompactionOperator, {"options": {"hoodie.clean.commits.retained": "many"}}, "hoodie.clean.commits.retained"),
     (HudiCompactionOperator, {"env_vars": {"A": None}}, "in env_vars are no texts"),
     (HudiCompactionOperator, {"submit_kwargs": {"conf": {}}}, "submit_kwargs may not set conf"),
-    (HudiCompactionOperator, {"mode": "both", "instant": T}, "chooses the instant itself"),
+    (HudiCompactionOperator, {"mode": "schedule", "instant": T}, "chooses the instant itself"),
     (HudiCompactionOperator, {"dry_run": "maybe"}, "dry_run is 'maybe'"),
     (HudiArchiveOperator, {"mode": "excute"}, "did you mean execute"),
     (HudiRollbackOperator, {"target": T, "mode": "execute"}, "target goes with mode 'both'"),

@@ -23,7 +23,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from airflow_hudi.exceptions import HudiConnectionUnreadable
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.clean import HudiCleanOperator
-from airflow_hudi.permanent_errors import is_permanent, may_pass
+from airflow_hudi.task_fate import is_permanent, may_pass
 from airflow_hudi.triggers.condition import HudiConditionTrigger
 from tests.support.fake_spark_submit import context
 from tests.support.submission_operators import ROOT, providers

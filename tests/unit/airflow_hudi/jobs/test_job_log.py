@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.jobs.job_log import JobLog, failure_of
+from airflow_hudi.jobs.job_log import JobLog
+from airflow_hudi.task_fate import failure_of
 
 
 class Lines:

@@ -14,13 +14,8 @@ from airflow_hudi.exceptions import (
     HudiJobFailed,
     HudiJobKilled,
 )
-from airflow_hudi.jobs.run_until_completed import (
-    Finished,
-    InstantWatch,
-    Patience,
-    run_until_completed,
-    run_until_done,
-)
+from airflow_hudi.jobs.run_until_completed import Finished, InstantWatch, run_until_completed, run_until_done
+from airflow_hudi.jobs.waiting import Patience
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import FormatError, StorageError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS

@@ -6,14 +6,13 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Timer
 from types import SimpleNamespace
 
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy
+from airflow_hudi.jobs import rounds
 from airflow_hudi.jobs.engine_job import EngineJob
-from airflow_hudi.operators import table_services
 from hudi_core.table import HudiTable
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.owner import Owner
@@ -37,8 +36,14 @@ def held_by_another(table: Path, instant: str) -> Claim:
     return claim(storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
 
 
+def let_go_meanwhile(held: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process releases its claim while the task waits for the first time."""
+    clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=lambda _: held.release())
+    monkeypatch.setattr(rounds, "time", clock)
+
+
 def test_who_waits_for_another_runner_says_so_and_gives_up(
-    golden: Golden, submitted: Path, capsys: pytest.CaptureFixture[str]
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
     instant = pending_instant(busy)
@@ -49,11 +54,11 @@ def test_who_waits_for_another_runner_says_so_and_gives_up(
     ):
         operator_on(busy, free, **patient).execute(context())
     assert states(free, "compaction") == {"completed"}
-    capsys.readouterr()
-    held = held_by_another(busy, instant)
-    Timer(2, held.release).start()
+    caplog.set_level("INFO")
+    caplog.clear()
+    let_go_meanwhile(held_by_another(busy, instant), monkeypatch)
     operator_on(busy, **{**patient, "conflict_timeout": 60.0}).execute(context())
-    (said,) = re.findall("Waiting to run .*", capsys.readouterr().out)
+    (said,) = [text for text in caplog.messages if text.startswith("Waiting to run")]
     assert re.match(
         rf"Waiting to run compaction of {busy}: .*instant {instant} is run by another \(process .* since", said
     )
@@ -90,11 +95,8 @@ def test_a_run_that_others_hold_is_waited_for_after_work_that_took_longer(
 
     clock = [0.0]
     monkeypatch.setattr(EngineJob, "run", slow)
-    monkeypatch.setattr(
-        table_services,
-        "time",
-        SimpleNamespace(time=time.time, monotonic=lambda: clock[0], sleep=lambda _: held.release()),
-    )
+    waits = SimpleNamespace(time=time.time, monotonic=lambda: clock[0], sleep=lambda _: held.release())
+    monkeypatch.setattr(rounds, "time", waits)
     result = operator_on(busy, services="compaction", engine="local", conflict_timeout=999.0).execute(context())
     assert (result["done"], states(busy, "compaction")) == (1, {"completed"})
 
@@ -105,19 +107,20 @@ def test_the_minutes_of_a_policy_go_on_while_others_hold_a_run(
     busy = golden("9", "mor_compaction_requested").table
     held = held_by_another(busy, pending_instant(busy))
     earlier = SimpleNamespace(time=lambda: time.time() - 60, monotonic=time.monotonic, sleep=lambda _: held.release())
-    monkeypatch.setattr(table_services, "time", earlier)
+    monkeypatch.setattr(rounds, "time", earlier)
     policy = {"services": {"compaction": None}, "budget": {"minutes": 1}}
     result = operator_on(busy, policy=policy, engine="local", nothing_to_do="succeed").execute(context())
     assert of(result, busy, "compaction")["reason"] == "the time until which work may be started is over"
     assert states(busy, "compaction") == {"requested"}
 
 
-def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(golden: Golden, submitted: Path) -> None:
+def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = golden("6", "mor_compaction_requested_only").table
     opened = HudiTable.open(str(table))
     instants = cut_plan(opened._context.active, table)
-    held = held_by_another(table, instants[1])
-    Timer(2, held.release).start()
+    let_go_meanwhile(held_by_another(table, instants[1]), monkeypatch)
     patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
     result = operator_on(table, mode="execute", **patient).execute(context())
     # What was held is run last.
@@ -128,10 +131,11 @@ def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(golden:
     assert states(table, "compaction") == {"completed"}
 
 
-def test_a_run_that_others_hold_is_waited_for_though_the_bytes_are_spent(golden: Golden, submitted: Path) -> None:
+def test_a_run_that_others_hold_is_waited_for_though_the_bytes_are_spent(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
-    held = held_by_another(busy, pending_instant(busy))
-    Timer(2, held.release).start()
+    let_go_meanwhile(held_by_another(busy, pending_instant(busy)), monkeypatch)
     patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
     result = operator_on(busy, free, max_bytes=1, **patient).execute(context())
     assert (result["done"], states(busy, "compaction"), states(free, "compaction")) == (

@@ -1,0 +1,108 @@
+"""What becomes of a task, by the exit code of its job and by an error: the one rule of operators, sensors, triggers and
+asset events.
+
+| exit code of the job | the job | the task |
+|---|---|---|
+| 0 | did the work, or found none | is done; is skipped where there was none, as its `nothing_to_do` says |
+| 2 (EXIT_BAD_INPUT) | refused its input | fails for good |
+| 3 (EXIT_RETRY) | others are at work | waits, and runs the job again; fails with retries when it waited too long |
+| any other | failed | fails with retries |
+
+Where the timeline shows the work completed, it is done whatever the exit code is (jobs/run_until_completed.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+
+from airflow_hudi.exceptions import HudiInputRefused
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, FormatError, HudiError, StorageError, UnsupportedError
+from hudi_core.request.results import BatchResult, JobResult, error_from_json
+
+log = logging.getLogger(__name__)
+
+UNSAID = "it did not report why; see its output above"
+
+
+class Fate(Enum):
+    """What an exit code means for a task; see the table above."""
+
+    DONE = "done"
+    FAILS_FOR_GOOD = "fails for good"
+    WAITS = "waits"
+    FAILS = "fails"
+
+
+def fate_of(exit_code: int) -> Fate:
+    """That of a task whose job ended with this code, which may be that of a signal."""
+    return {0: Fate.DONE, EXIT_BAD_INPUT: Fate.FAILS_FOR_GOOD, EXIT_RETRY: Fate.WAITS}.get(exit_code, Fate.FAILS)
+
+
+def failure_of(result: JobResult | None) -> str | None:
+    """The failures in a result, in one line; None when there are none, or the job did not report."""
+    if isinstance(result, BatchResult):
+        result = result.stopped
+    if result is None:
+        return None
+    if result.error is not None:
+        return in_words(error_from_json(result.error))
+    return "; ".join(str(instant.error) for instant in result.failed) or None
+
+
+def refused(result: JobResult | None) -> HudiInputRefused:
+    """The error of a job that refused its input, as its result says it."""
+    whole = result.stopped if isinstance(result, BatchResult) else result
+    if whole is None or whole.error is None:
+        said = failure_of(result) or "the job refused its input and did not say why; see its output above"
+        return HudiInputRefused(said)
+    error = error_from_json(whole.error)
+    return HudiInputRefused(error.message, path=error.path, remedy=error.remedy)
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether a retry would meet the same: bad input (no Hudi table, a damaged file, an option that is not valid, no
+    credentials for the storage), and a connection that Airflow does not know.
+    """
+    if isinstance(error, HudiError):
+        return fate_of(error.exit_code) is Fate.FAILS_FOR_GOOD
+    return isinstance(error, AirflowNotFoundException)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether another look at a table, soon, may go well: its storage is overloaded, or a writer is at a file. Of looks
+    it is asked before is_permanent.
+    """
+    if isinstance(error, StorageError):
+        return not is_permanent(error)
+    return isinstance(error, FormatError) and not isinstance(error, UnsupportedError)
+
+
+def in_words(error: BaseException) -> str:
+    """An error for people: what is wrong first, then where, then the remedy."""
+    if not isinstance(error, HudiError):
+        return str(error) or type(error).__name__
+    place = f": {error.path}" if error.path is not None and error.path not in error.message else ""
+    return f"{error.message}{place}" + (f" ({error.remedy})" if error.remedy else "")
+
+
+@contextmanager
+def fails_for_good(logger: Any = log) -> Iterator[None]:
+    """Raises AirflowFailException for a permanent error, whose message is then a line of its own in the task's log,
+    ahead of what Airflow logs of the exception.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_permanent(error):
+            raise
+        said = in_words(error)
+    else:
+        return
+    logger.error("%s", said)
+    raise AirflowFailException(said) from None
