@@ -82,7 +82,6 @@ class NoPendingCondition:
         return {"pending": len(pending), "oldest": pending_named(oldest, age)}
 
     def unmet(self) -> str:
-        """See Condition."""
         too_long = f" for longer than {self.pending_age} s" if self.pending_age else ""
         return f"a pending {self.action or 'instant'}{too_long}"
 
@@ -94,7 +93,6 @@ class NoPendingCondition:
         return f"{look.uri} shows {self.unmet()}: {age_shown(oldest, age)}, {at_work}"
 
     def as_json(self) -> dict[str, Any]:
-        """See Condition."""
         return asdict(self)
 
     def _pending(self, look: Look) -> list[Instant]:

@@ -128,7 +128,6 @@ class InstantCondition:
         return None if found is None else instant_named(found)
 
     def unmet(self) -> str:
-        """See condition.Condition."""
         return f"no {self._described()}"
 
     def waiting(self, look: Look) -> str:
@@ -141,7 +140,6 @@ class InstantCondition:
         return f"{shown}: {nearest.pending_action} {nearest.requested_time} is {nearest.state.value}, {at_work}"
 
     def as_json(self) -> dict[str, Any]:
-        """See condition.Condition."""
         return asdict(self)
 
     def _described(self) -> str:

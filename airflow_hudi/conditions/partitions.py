@@ -67,7 +67,6 @@ class PartitionCondition:
 
     @property
     def action(self) -> str:
-        """See condition.Condition."""
         return ""
 
     def check(self, look: Look) -> dict[str, Any] | None:
@@ -86,7 +85,6 @@ class PartitionCondition:
         }
 
     def unmet(self) -> str:
-        """See condition.Condition."""
         several = f"{self._match} of " if len(self._partitions) > 1 else ""
         return f"no write to {several}{_shown(self._partitions)}" + (f" {self._bound}" if self._bound else "")
 
@@ -99,7 +97,6 @@ class PartitionCondition:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """See condition.Condition."""
         bound = self._bound.text if self._bound else None
         return {"partitions": [*self._partitions], "match": self._match, "completed_after": bound}
 

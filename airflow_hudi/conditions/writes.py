@@ -66,7 +66,6 @@ class CommitCondition:
 
     @property
     def action(self) -> str:
-        """See condition.Condition."""
         return ""
 
     def check(self, look: Look) -> dict[str, Any] | None:
@@ -86,14 +85,11 @@ class CommitCondition:
         return None
 
     def unmet(self) -> str:
-        """See condition.Condition."""
         bound = CompletedAfter.of(self.completed_after)
         return f"no write {bound}" if bound else "no completed write"
 
     def waiting(self, look: Look) -> str:
-        """See condition.Condition."""
         return f"{look.uri} shows {self.unmet()} yet"
 
     def as_json(self) -> dict[str, Any]:
-        """See condition.Condition."""
         return {"completed_after": self.completed_after}

@@ -10,15 +10,18 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
-from airflow_hudi.task_fate import failure_of, is_permanent
+from airflow_hudi.task_fate import is_permanent
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.choices import check_choice
 from hudi_core.request.results import BatchResult, JobResult, Result
 from hudi_core.verbs.batch import BatchRequest, JobRequest, batch_result, requests_of
+
+if TYPE_CHECKING:
+    from airflow_hudi.jobs.spark_job import SparkJob
 
 log = logging.getLogger(__name__)
 
@@ -26,28 +29,6 @@ SPARK: Final = "spark"
 ENGINES: Final = (SPARK, AUTO, LOCAL)
 _OUT_OF_REACH = "the job ended well and its result is out of reach: see the driver's log"
 _NO_REPORT = "it ended with exit code {code} and did not report why; see its output above"
-
-
-class RemoteJob(Protocol):
-    """A job on Spark (spark_job.SparkJob)."""
-
-    @property
-    def result(self) -> JobResult | None:
-        """What the run reported; None when it did not."""
-        ...
-
-    @property
-    def tracking_url(self) -> str | None:
-        """Where the cluster manager shows the application; None when Spark did not print it."""
-        ...
-
-    def run(self) -> int:
-        """Submits the job, waits for its end, and returns its exit code."""
-        ...
-
-    def stop(self) -> None:
-        """Ends the job; called from a signal handler."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +64,13 @@ class EngineJob:
     """Runs a request or a batch, any number of times. See jobs.waiting.Job."""
 
     def __init__(
-        self, job: JobRequest, settings: EngineSettings, spark: Callable[[JobRequest], RemoteJob], log: Any
+        self, job: JobRequest, settings: EngineSettings, spark: Callable[[JobRequest], SparkJob], log: Any
     ) -> None:
         self._job = job
         self._settings = settings
         self._spark = spark
         self._log = log
-        self._running: LocalProcess | RemoteJob | None = None
+        self._running: LocalProcess | SparkJob | None = None
         self._stopped = False
         self._result: JobResult | None = None
         self.tracking_url: str | None = None
@@ -104,18 +85,13 @@ class EngineJob:
 
     @property
     def stopped(self) -> bool:
-        """Whether stop was called."""
+        """Whether stop was called, perhaps by a signal handler meanwhile."""
         return self._stopped
 
     @property
     def result(self) -> JobResult | None:
         """What the last run reported; None when it did not report."""
         return self._result
-
-    @property
-    def failure(self) -> str | None:
-        """Why the last run failed, in the job's own words; None when it did not report."""
-        return failure_of(self._result)
 
     def run(self) -> int:
         """Runs the job where it belongs and returns its exit code. Raises ConfigError and AirflowException when it
@@ -129,23 +105,23 @@ class EngineJob:
         process = LocalProcess(self._log, grace_seconds=self._settings.grace_seconds)
         self._run_now(process)
         code = process.run(self._job, mode, self._settings.credentials(), self._settings.environment)
-        done = process.result
-        if self._stopped or (done is None and mode != LOOK):
-            self._result = done
+        result = process.result
+        if self.stopped or (result is None and mode != LOOK):
+            self._result = result
             return code or EXIT_FAILED
-        if done is None:
+        if result is None:
             self._log.warning("The look %s; submitting the job", _NO_REPORT.format(code=code))
             return self._submit(self._job)
         if isinstance(self._job, BatchRequest):
-            if isinstance(done, BatchResult):
-                return self._submit_rest(self._job, [item.result for item in done.items], since)
-        elif isinstance(done, Result) and done.left is not None:
-            self._log.info("Spark runs this: %s", done.left)
-            code = self._submit(self._job.rest(since, done))
+            if isinstance(result, BatchResult):
+                return self._submit_rest(self._job, [item.result for item in result.items], since)
+        elif isinstance(result, Result) and result.left is not None:
+            self._log.info("Spark runs this: %s", result.left)
+            code = self._submit(self._job.rest(since, result))
             if isinstance(self.result, Result):
-                self._result = done.then(self.result)
+                self._result = result.then(self.result)
             return code
-        self._result = done
+        self._result = result
         return code
 
     def stop(self) -> None:
@@ -154,9 +130,9 @@ class EngineJob:
         if self._running is not None:
             self._running.stop()
 
-    def _run_now(self, running: LocalProcess | RemoteJob) -> None:
+    def _run_now(self, running: LocalProcess | SparkJob) -> None:
         self._running = running
-        if self._stopped:
+        if self.stopped:
             running.stop()
 
     def _submit(self, job: JobRequest) -> int:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import IO, Any
 
 from airflow_hudi.jobs.job_log import JobLog
-from airflow_hudi.jobs.process_group import end_group
+from airflow_hudi.jobs.submit_process import end_group
 from hudi_core.config.engine_config import NEEDED_MODULES
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.results import JobResult

@@ -138,7 +138,7 @@ def _results_of(job: Job, code: int, count: int) -> list[dict[str, Any]]:
         return [_attributed(item.to_json()) for item in job.result.items]
     if fate_of(code) is Fate.FAILS_FOR_GOOD:
         raise refused(job.result)
-    raise HudiJobFailed(f"the job ended with exit code {code}: {job.failure or UNSAID}")
+    raise HudiJobFailed(f"the job ended with exit code {code}: {failure_of(job.result) or UNSAID}")
 
 
 def has_done(result: Mapping[str, Any]) -> bool:

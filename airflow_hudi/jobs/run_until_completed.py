@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs.waiting import Held, Job, Patience, wait_for_others
 from airflow_hudi.results import found_completed
-from airflow_hudi.task_fate import UNSAID, Fate, fate_of, refused
+from airflow_hudi.task_fate import UNSAID, Fate, failure_of, fate_of, refused
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
 from hudi_core.request.results import Result
@@ -126,9 +126,9 @@ def run_until_completed(
         if fate is not Fate.WAITS:
             raise HudiJobFailed(
                 f"the job ended with exit code {code}, instant {watch.requested_time} is still {instant.state.value}: "
-                f"{job.failure or UNSAID}"
+                f"{failure_of(job.result) or UNSAID}"
             )
-        log.info("The job gave way at instant %s: %s", watch.requested_time, job.failure or UNSAID)
+        log.info("The job gave way at instant %s: %s", watch.requested_time, failure_of(job.result) or UNSAID)
         return _held(watch, instant, by_others, patience, clock)
 
     return wait_for_others(attempt, lambda: job.stopped, patience, clock=clock, sleep=sleep)
@@ -206,7 +206,7 @@ def run_until_done(
             raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
         if fate is Fate.DONE:
             return job.result if isinstance(job.result, Result) else None
-        reason = job.failure or UNSAID
+        reason = failure_of(job.result) or UNSAID
         if fate is Fate.FAILS_FOR_GOOD:
             raise refused(job.result)
         if fate is not Fate.WAITS:

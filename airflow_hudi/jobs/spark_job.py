@@ -15,7 +15,6 @@ from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_prop
 from airflow_hudi.jobs.job_log import JobLog, result_from
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from airflow_hudi.task_fate import failure_of
 from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, HudiError, StorageNotFoundError
 from hudi_core.request.results import JobResult
 from hudi_core.storage.base import Storage
@@ -89,28 +88,18 @@ class SparkJob:
         self._storage_of = storage_of
         self._submission: SparkSubmission | None = None
         self._stopped = False
-        self._result: JobResult | None = None
+        self.result: JobResult | None = None
+        """What the last run reported; None when it did not report."""
         self.tracking_url: str | None = None
-        """See engine_job.RemoteJob."""
 
     @property
     def stopped(self) -> bool:
-        """Whether stop was called."""
+        """Whether stop was called, perhaps by a signal handler meanwhile."""
         return self._stopped
-
-    @property
-    def result(self) -> JobResult | None:
-        """What the last run reported; None when it did not report."""
-        return self._result
-
-    @property
-    def failure(self) -> str | None:
-        """Why the last run failed, in the job's own words; None when it did not report."""
-        return failure_of(self._result)
 
     def run(self) -> int:
         """Submits the job and waits for its end. Raises ConfigError when it cannot be started."""
-        self._result = None
+        self.result = None
         if self._stopped:
             return EXIT_FAILED
         elsewhere = self._target.is_cluster_mode
@@ -125,7 +114,7 @@ class SparkJob:
         if notes := _where_logs_are(output, self._target):
             log.info("%s", notes)
         if not elsewhere:
-            self._result = output.result(code)
+            self.result = output.result(code)
             return code
         delivered = self._delivered(request)
         if delivered is None:
@@ -133,7 +122,7 @@ class SparkJob:
         reported = delivered.get("exit_code")
         if code != 0 and isinstance(reported, int) and reported != 0:
             code = reported
-        self._result = result_from(delivered, code)
+        self.result = result_from(delivered, code)
         return code
 
     def stop(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -14,28 +15,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_hudi.jobs.process_group import end_group
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.java import spark_environment
 from hudi_core.request.secrets import is_secret_key, refuse_secrets
 
 _LOOK_SECONDS: Final = 0.05
-
-
-class SubmitHook(Protocol):
-    """What is used of the Spark provider's SparkSubmitHook."""
-
-    def submit(self, application: str = "", **kwargs: Any) -> Any:
-        """Runs spark-submit, logs its output line by line, waits for its end; keyword arguments go to Popen."""
-        ...
-
-    def on_kill(self) -> None:
-        """Stops the application where it runs: on YARN, on Kubernetes."""
-        ...
+# Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
+# own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
+_REAPER = (
+    'n=0; while kill -0 "-$1" 2>/dev/null; do [ "$n" -ge "$2" ] && { kill -KILL "-$1"; exit; }; sleep 1; '
+    "n=$((n+1)); done"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +77,11 @@ class SparkTarget:
 
 
 class SparkSubmission:
-    """Runs the job in a process group of its own. `stop` ends the group: SIGTERM, `grace_seconds`, SIGKILL."""
+    """Runs the job in a process group of its own, by SparkSubmitHook `hook`. `stop` ends the group: SIGTERM,
+    `grace_seconds`, SIGKILL.
+    """
 
-    def __init__(self, hook: SubmitHook, target: SparkTarget, *, grace_seconds: int = 20) -> None:
+    def __init__(self, hook: Any, target: SparkTarget, *, grace_seconds: int = 20) -> None:
         self._hook = hook
         self._target = target
         self._grace_seconds = grace_seconds
@@ -174,3 +170,20 @@ def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str
         # Spark hands it on to executors, and their machines need not have this path.
         del result["PYSPARK_PYTHON"]
     return result
+
+
+def end_group(group: int, *, grace_seconds: int) -> None:
+    """Sends SIGTERM to a process group, and SIGKILL to what is left of it after `grace_seconds`. Does not wait: it is
+    called from a signal handler.
+    """
+    try:
+        os.killpg(group, signal.SIGTERM)
+    except ProcessLookupError:
+        return  # it has ended
+    subprocess.Popen(
+        ["/bin/sh", "-c", _REAPER, "reaper", str(group), str(grace_seconds)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

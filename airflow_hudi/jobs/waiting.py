@@ -34,11 +34,6 @@ class Job(Protocol):
         ...
 
     @property
-    def failure(self) -> str | None:
-        """Why the last run failed, in the job's own words; None when it did not report."""
-        ...
-
-    @property
     def result(self) -> JobResult | None:
         """What the last run reported; None when it did not report."""
         ...

@@ -45,7 +45,6 @@ class HudiArchiveOperator(BaseHudiOperator):
         self.mode = mode
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         check_literal_choice("mode", self.mode, MODES)
 

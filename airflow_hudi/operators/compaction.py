@@ -39,7 +39,6 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
         self.allow_corrupt_log_blocks = allow_corrupt_log_blocks
 
     def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """See BaseHudiOperator."""
         fields = super().request_fields(reader, context)
         return {**fields, "metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
 

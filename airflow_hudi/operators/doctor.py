@@ -42,7 +42,6 @@ class HudiDoctorOperator(BaseHudiOperator):
         self.timeline_only = timeline_only
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         check_literal_choice("fail_on", self.fail_on, FAIL_ON)
 
@@ -95,7 +94,6 @@ class HudiProbeStoreOperator(BaseHudiOperator):
         self.rounds = rounds
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         check_literal_choice("must_carry", self.must_carry, CARRIES)
 

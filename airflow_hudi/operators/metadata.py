@@ -79,7 +79,6 @@ class HudiMetadataOperator(BaseHudiOperator):
         return document
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         check_literal_choice("verb", self.verb, REQUESTS)
         if self.verb and is_literal(self.verb, self.partitions, self.columns):

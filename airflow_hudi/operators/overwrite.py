@@ -21,10 +21,9 @@ from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import document_of
-from airflow_hudi.sources import AwaitedSource
 from airflow_hudi.task_fate import fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.source import HudiSourceTrigger
+from airflow_hudi.triggers.source import AwaitedSource, HudiSourceTrigger
 from airflow_hudi.triggers.wait import found_in
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
@@ -215,14 +214,12 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         self.deferrable = deferrable
 
     def check_arguments(self) -> None:
-        """See BaseHudiOverwriteOperator."""
         super().check_arguments()
         if is_literal(self.wait_for_source, self.source) and self.has_work:
             self._check_wait()
 
     @property
     def has_work(self) -> bool:
-        """See BaseHudiOverwriteOperator."""
         given = (self.source, self.query, self.dataframe)
         return any(given) and is_literal(*given, self.dataframe_args, self.whole_table)
 
@@ -297,11 +294,9 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         return AirflowSensorTimeout(self._awaited.late(self._check_wait()))
 
     def lineage_sources(self) -> tuple[str | None, str | None]:
-        """See BaseHudiOperator."""
         return self.source or None, self.query or None
 
     def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest:
-        """See BaseHudiOverwriteOperator."""
         return InsertOverwriteRequest(
             source=self.source,
             query=self.query,
@@ -322,9 +317,7 @@ class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):
 
     @property
     def has_work(self) -> bool:
-        """See BaseHudiOverwriteOperator."""
         return bool(self.partitions)
 
     def overwrite_request(self, fields: dict[str, Any]) -> DeletePartitionRequest:
-        """See BaseHudiOverwriteOperator."""
         return DeletePartitionRequest(**fields)

@@ -47,7 +47,6 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         self.target = target
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         if self.target and is_literal(self.target, self.mode, self.instant):
             self._check_target()

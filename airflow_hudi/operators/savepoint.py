@@ -44,7 +44,6 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         self.comment = comment
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         check_literal_choice("action", self.action, ACTIONS)
 

@@ -79,7 +79,6 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         self.instant = instant
 
     def check_arguments(self) -> None:
-        """See BaseHudiOperator."""
         super().check_arguments()
         check_literal_choice("mode", self.mode, MODES)
         if is_literal(self.mode, self.instant) and self.mode:
@@ -93,7 +92,6 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             )
 
     def reader(self) -> TimelineReader:
-        """See BaseHudiOperator."""
         return self.hook.timeline(self.table, self.action)
 
     @property

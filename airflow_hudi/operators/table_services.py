@@ -220,7 +220,6 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     @property
     def tables_of_work(self) -> Sequence[str]:
-        """See BaseHudiOperator."""
         return self._tables()
 
     def _tables(self) -> list[str]:

@@ -31,6 +31,5 @@ class HudiCommitSensor(BaseHudiSensor):
         self.completed_after = completed_after
 
     def condition(self) -> CommitCondition:
-        """See BaseHudiSensor."""
         bound = CompletedAfter.of(self.completed_after)
         return CommitCondition(bound.text if bound else None)

@@ -49,13 +49,11 @@ class HudiInstantSensor(BaseHudiSensor):
         self.completed_after = completed_after
 
     def check_arguments(self) -> None:
-        """See BaseHudiSensor."""
         super().check_arguments()
         check_literal_choice("state", self.state, STATES)
         check_literal_choice("action", self.action, ACTIONS)
 
     def condition(self) -> InstantCondition:
-        """See BaseHudiSensor."""
         bound = CompletedAfter.of(self.completed_after)
         return InstantCondition(
             self.action, self.state, self.instant or None, self.after or None, bound.text if bound else None

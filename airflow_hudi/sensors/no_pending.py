@@ -32,10 +32,8 @@ class HudiNoPendingSensor(BaseHudiSensor):
         self.action = action
 
     def check_arguments(self) -> None:
-        """See BaseHudiSensor."""
         super().check_arguments()
         check_literal_choice("action", self.action, ACTIONS)
 
     def condition(self) -> NoPendingCondition:
-        """See BaseHudiSensor."""
         return NoPendingCondition(seconds_in(self.pending_age), self.action or "")

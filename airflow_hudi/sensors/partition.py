@@ -43,11 +43,9 @@ class HudiPartitionSensor(BaseHudiSensor):
         self.completed_after = completed_after
 
     def check_arguments(self) -> None:
-        """See BaseHudiSensor."""
         super().check_arguments()
         check_literal_choice("match", self.match, (ALL, ANY))
 
     def condition(self) -> PartitionCondition:
-        """See BaseHudiSensor."""
         bound = CompletedAfter.of(self.completed_after)
         return PartitionCondition(partitions_in(self.partitions), self.match or ALL, bound.text if bound else None)

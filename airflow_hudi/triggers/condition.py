@@ -41,16 +41,13 @@ class HudiConditionTrigger(BaseWaitTrigger):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """See BaseWaitTrigger."""
         return {"table": self.table, "condition": dict(self.condition), "hudi_conn_id": self.hudi_conn_id}
 
     @property
     def named(self) -> dict[str, str]:
-        """See BaseWaitTrigger."""
         return {"table": self.table}
 
     async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
-        """See BaseWaitTrigger."""
         if self._waited is None:
             # Not where the trigger is made: an error there would end the triggerer.
             condition = condition_of(self.condition)

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_hudi.jobs import engine_job, local_process
 from airflow_hudi.jobs.engine_job import EngineJob, EngineSettings
+from airflow_hudi.task_fate import failure_of
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import BatchResult, JobResult, Result, job_result_from_json
 from hudi_core.verbs.batch import BatchRequest, JobRequest
@@ -145,14 +146,14 @@ def test_what_the_process_leaves_is_submitted(monkeypatch: pytest.MonkeyPatch) -
     job = job_of(Local(reported=SUBMIT), spark, monkeypatch)
     assert job.run() == 3
     assert spark.jobs == [REQUEST]
-    assert (job.failure, job.tracking_url) == ("busy", spark.tracking_url)
+    assert (failure_of(job.result), job.tracking_url) == ("busy", spark.tracking_url)
 
 
 def test_an_error_of_the_look_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = Spark()
     refused = {"version": 1, "error": {"type": "ConfigError", "message": "no"}}
     job = job_of(Local(code=2, reported=refused), spark, monkeypatch)
-    assert (job.run(), job.failure, spark.jobs, job.tracking_url) == (2, "no", [], None)
+    assert (job.run(), failure_of(job.result), spark.jobs, job.tracking_url) == (2, "no", [], None)
 
 
 @pytest.mark.parametrize(("engine", "code", "submitted"), [("spark", 0, [REQUEST]), ("auto", 1, []), ("local", 1, [])])

@@ -30,7 +30,6 @@ class Jobs:
     """Makes jobs, each with the results of one round, in the order of its requests."""
 
     subject = "run"
-    failure = None
 
     def __init__(self, *rounds: list[Result] | None, code: int = 0) -> None:
         self._rounds = list(rounds)

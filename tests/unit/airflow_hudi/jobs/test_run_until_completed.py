@@ -17,7 +17,7 @@ from airflow_hudi.exceptions import (
 from airflow_hudi.jobs.run_until_completed import Finished, InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.jobs.waiting import Patience
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import FormatError, StorageError
+from hudi_core.errors import ConflictError, ExecutionError, FormatError, StorageError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, Result
 from hudi_core.storage.local import LocalStorage
@@ -29,6 +29,9 @@ T = "20260102000000000"
 PATIENCE = Patience(poll_interval=10, takeover_after=60, timeout=300)
 
 
+FULL = Result.of_error(ExecutionError("the disk is full"))
+
+
 class ScriptedJob:
     """Ends with each of the codes in turn; `during` happens while it runs."""
 
@@ -38,8 +41,7 @@ class ScriptedJob:
         self.codes = list(codes)
         self.runs = 0
         self.stopped = False
-        self.failure: str | None = "the disk is full"
-        self.result: Result | None = None
+        self.result: Result | None = FULL
         self._during = during
 
     def run(self) -> int:
@@ -278,6 +280,7 @@ REPORT_PATIENCE = Patience(poll_interval=10, timeout=35)
 
 
 NOTHING = Result(reason="no old files")
+HELD = Result.of_error(ConflictError("another writer holds the lock"))
 
 
 class ReportingJob:
@@ -289,12 +292,14 @@ class ReportingJob:
         self.codes = list(codes)
         self.runs = 0
         self.stopped = False
-        self.failure: str | None = "another writer holds the lock"
-        self.result: Result | None = NOTHING
+        self.result: Result | None = None
+        self.silent = False
 
     def run(self) -> int:
         self.runs += 1
-        return self.codes.pop(0)
+        code = self.codes.pop(0)
+        self.result = None if self.silent else HELD if code else NOTHING
+        return code
 
 
 class InterruptedTime:
@@ -315,7 +320,7 @@ def drive_until_done(job: ReportingJob, time: InterruptedTime | None = None, **m
 def test_the_result_is_what_the_job_says() -> None:
     assert drive_until_done(ReportingJob(0)) == NOTHING
     silent = ReportingJob(0)
-    silent.result = None
+    silent.silent = True
     assert drive_until_done(silent) is None
 
 

@@ -12,6 +12,7 @@ import pytest
 from airflow.sdk import Connection
 
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
+from airflow_hudi.task_fate import failure_of
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.storage.local import LocalStorage
@@ -228,7 +229,7 @@ def test_a_driver_in_the_cluster_tells_its_result_by_a_file(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
     reported = {"version": 1, "instants": [], "reason": "no old files", "exit_code": 0}
     code, job = in_cluster(spark, 0, reported)
-    assert (code, job.result, job.failure) == (0, Result(reason="no old files"), None)
+    assert (code, job.result, failure_of(job.result)) == (0, Result(reason="no old files"), None)
     first = parse_request(submitted(spark)[-1])
     assert first.result_name
     assert in_cluster(spark, 0, reported)[0] == 0
@@ -254,9 +255,9 @@ def test_a_driver_in_the_cluster_tells_its_own_exit_code(
         "exit_code": 3,
     }
     code, job = in_cluster(spark, 1, busy)
-    assert (code, job.failure) == (3, "busy")
+    assert (code, failure_of(job.result)) == (3, "busy")
     code, job = in_cluster(spark, 1, None)
-    assert (code, job.result, job.failure) == (1, None, None)
+    assert (code, job.result, failure_of(job.result)) == (1, None, None)
 
 
 def test_the_result_of_a_batch_is_read_at_the_first_table_that_has_it(

@@ -11,8 +11,8 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
-from airflow_hudi.operators.verb import BaseHudiReportOperator
 from tests.support.fake_spark_submit import RENDERED, context, requests
 from tests.support.golden_data import GoldenCase
 
@@ -20,7 +20,7 @@ Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
 
 
-def made(operator: type[BaseHudiReportOperator], table: Path, **arguments: Any) -> BaseHudiReportOperator:
+def made(operator: type[BaseHudiOperator], table: Path, **arguments: Any) -> BaseHudiOperator:
     return operator(**{"task_id": "look", "table": str(table), "hudi_conn_id": None, **arguments})
 
 
@@ -116,7 +116,7 @@ def test_the_files_are_omitted_where_that_was_requested(golden: Golden, submitte
 
 @pytest.mark.parametrize("operator", [HudiDoctorOperator, HudiProbeStoreOperator])
 def test_a_task_that_knows_nothing_does_not_succeed(
-    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, operator: type[BaseHudiReportOperator]
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, operator: type[BaseHudiOperator]
 ) -> None:
     monkeypatch.setenv("FAKE_ACTION", "exit 0")
     with pytest.raises(HudiJobFailed, match="out of reach"):

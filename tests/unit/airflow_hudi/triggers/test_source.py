@@ -10,8 +10,7 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.sources import AwaitedSource
-from airflow_hudi.triggers.source import HudiSourceTrigger
+from airflow_hudi.triggers.source import AwaitedSource, HudiSourceTrigger
 from hudi_core.errors import StorageError, StorageNotFoundError
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
