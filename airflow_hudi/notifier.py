@@ -85,7 +85,6 @@ class HudiNotifier(BaseNotifier):
         await asyncio.to_thread(self.notify, context)
 
     def message(self, context: Context) -> dict[str, Any]:
-        """What is posted; see the class."""
         ti, error = context.get("ti"), context.get("exception")
         task = _rendered(context.get("task"), context)
         hook = HudiHook(self._conn_id(task) or None)

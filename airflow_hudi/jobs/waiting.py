@@ -82,17 +82,17 @@ def wait_for_others(
     """
     deadline: float | None = None
     reminder = Reminder(clock)
-    while isinstance(outcome := attempt(), Held):
+    while isinstance(result := attempt(), Held):
         # From here, and not from the first attempt: its work may have taken longer than a task waits.
         deadline = clock() + patience.timeout if deadline is None else deadline
         is_over = False
         while not is_over:
             if clock() >= deadline:
-                raise outcome.too_long
+                raise result.too_long
             if reminder.is_due():
-                log.info("%s", outcome.says(deadline - clock()))
+                log.info("%s", result.says(deadline - clock()))
             sleep(patience.poll_interval)
             if is_stopped():
-                raise HudiJobKilled(f"stopped while waiting for {outcome.who}")
-            is_over = outcome.is_over()
-    return outcome
+                raise HudiJobKilled(f"stopped while waiting for {result.who}")
+            is_over = result.is_over()
+    return result

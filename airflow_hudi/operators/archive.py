@@ -49,7 +49,6 @@ class HudiArchiveOperator(BaseHudiOperator):
         check_literal_choice("mode", self.mode, MODES)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Archives; see the class."""
         started = time.monotonic()
         check_choice("mode", self.mode, MODES)
         requested = self.request_fields(reader, context)

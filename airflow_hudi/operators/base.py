@@ -159,7 +159,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return HudiHook(self.hudi_conn_id or None)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Does the work; see the class."""
         return self.serve_and_report(context)
 
     def serve_and_report(self, context: Context) -> dict[str, Any]:

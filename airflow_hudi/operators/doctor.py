@@ -46,7 +46,6 @@ class HudiDoctorOperator(BaseHudiOperator):
         check_literal_choice("fail_on", self.fail_on, FAIL_ON)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Examines; see the class."""
         if self.fail_on:
             check_choice("fail_on", self.fail_on, FAIL_ON)
         request = DoctorRequest(timeline_only=self.timeline_only, **self.request_fields(reader, context))
@@ -103,7 +102,6 @@ class HudiProbeStoreOperator(BaseHudiOperator):
         return ()
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Races; see the class."""
         if self.must_carry:
             check_choice("must_carry", self.must_carry, CARRIES)
         requested = self.request_fields(reader, context)

@@ -69,7 +69,6 @@ class HudiMetadataOperator(BaseHudiOperator):
         self.fail_on_differences = fail_on_differences
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Does the verb; see the class."""
         request = self._request(self.request_fields(reader, context))
         document = {"table": reader.storage.uri, **report(self, reader, request)}
         if self.verb == "validate":

@@ -97,7 +97,6 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         """Whether literals say what is to be written or deleted."""
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Overwrites; see the class."""
         request = self.request_of(reader, context)
         if self.is_dry_run:
             return {"token": request.token, **preview(self, reader, request)}

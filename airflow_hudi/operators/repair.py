@@ -33,7 +33,6 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
         self.dry_run = dry_run
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Drops the plan; see the class."""
         instant = self.required_instant()
         fields = self.request_fields(reader, context)
         request = UnscheduleRequest(instant=instant, dry_run=self.is_dry_run, **fields)
@@ -57,7 +56,6 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
     """
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Frees the instant; see the class."""
         instant = self.required_instant()
         request = TakeoverRequest(instant=instant, **self.request_fields(reader, context))
         document = self.perform(reader, context, request, is_done=lambda: _is_completed(reader, instant))

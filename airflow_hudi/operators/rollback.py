@@ -56,7 +56,6 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Rolls back; see the class."""
         if self.target:
             return self._roll_back(reader, context, self.target)
         if self.instant or self.mode not in ("execute", "both") or self.is_dry_run:

@@ -48,7 +48,6 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         check_literal_choice("action", self.action, ACTIONS)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Creates or deletes; see the class."""
         check_choice("action", self.action, ACTIONS)
         fields = self.request_fields(reader, context)
         if self.action == "create":
@@ -88,7 +87,6 @@ class HudiRestoreOperator(BaseHudiVerbOperator):
         self.dry_run = dry_run
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Restores; see the class."""
         if self.is_dry_run:
             fields = self.request_fields(reader, context)
             return preview(self, reader, RestoreRequest(instant=self.instant or None, dry_run=True, **fields))

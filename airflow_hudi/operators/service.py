@@ -100,7 +100,6 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         return action_of_service(self.service)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Plans or runs an instant; see the class."""
         started = time.monotonic()
         self._check_mode()
         if self.is_dry_run:

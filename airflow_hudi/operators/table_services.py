@@ -123,7 +123,6 @@ class HudiTableServicesOperator(BaseHudiOperator):
         return super().reader()
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """Runs the services; see the class."""
         started = time.monotonic()
         requests, budget = self._requests(reader, context), ByteBudget.of(self.max_bytes)
         self.log.info("%d runs on %d tables", len(requests), len({item.table for item in requests}))

@@ -6,13 +6,17 @@ that jobs that run keep theirs while another release of this package puts its ow
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import re
+import zipfile
 from dataclasses import dataclass, fields
+from typing import Final
 
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from airflow_hudi.submission.job_wheel import build_wheel
+from hudi_core import VERSION
 from hudi_core.errors import ConfigError, CorruptFileError, StorageExistsError, StorageNotFoundError
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.storage.base import Storage
@@ -21,6 +25,22 @@ _ENDINGS = {"entry": ".py", "zip": ".zip", "wheel": ".whl"}
 _SEPARATOR = re.compile(r"[\s,'\"]")
 """What ends an address in an option of spark-submit, or starts another."""
 _DIGITS = 16
+
+PROJECT: Final = "hudi_jobs"
+"""The wheel's name, which is not that of this package: on the cluster no Airflow is installed."""
+_VERSION_DIGITS = 12
+_FILE_MODE = 0o100644 << 16
+_METADATA = """Metadata-Version: 2.1
+Name: {project}
+Version: {version}
+Summary: The Spark jobs of airflow-hudi
+License: Apache-2.0
+"""
+_WHEEL = """Wheel-Version: 1.0
+Generator: airflow-hudi
+Root-Is-Purelib: true
+Tag: py3-none-any
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +130,33 @@ def _put_new(storage: Storage, name: str, data: bytes) -> int:
     except StorageExistsError:
         return storage.stat(name).size
     return len(data)
+
+
+def build_wheel(job_zip: bytes) -> tuple[str, bytes]:
+    """The name and the bytes of the wheel of a job zip (airflow_hudi.jobs.zip), but for the modules that are compiled
+    for one release of Python. It has no requirements: what the job needs beside it is on the cluster, or is installed
+    as a library of its own.
+
+    The version ends in a number by content: an installer that finds an installed version leaves it as it is.
+    """
+    version = f"{VERSION}.post{int(hashlib.sha256(job_zip).hexdigest()[:_VERSION_DIGITS], 16)}"
+    info = f"{PROJECT}-{version}.dist-info"
+    with zipfile.ZipFile(io.BytesIO(job_zip)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist() if not name.endswith(".pyc")}
+    contents[f"{info}/METADATA"] = _METADATA.format(project=PROJECT, version=version).encode()
+    contents[f"{info}/WHEEL"] = _WHEEL.encode()
+    record = f"{info}/RECORD"
+    lines = [f"{name},sha256={_hash(data)},{len(data)}" for name, data in contents.items()]
+    contents[record] = "".join(f"{line}\n" for line in (*lines, f"{record},,")).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as wheel:
+        for name, data in contents.items():
+            # Made by name alone, an entry has the first date that a zip can hold.
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = _FILE_MODE
+            wheel.writestr(entry, data)
+    return f"{PROJECT}-{version}-py3-none-any.whl", buffer.getvalue()
+
+
+def _hash(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

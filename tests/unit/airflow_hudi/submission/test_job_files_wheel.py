@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_hudi.jobs.zip import build_zip
-from airflow_hudi.submission.job_wheel import build_wheel
+from airflow_hudi.submission.job_files import build_wheel
 
 
 @pytest.fixture(scope="module")
