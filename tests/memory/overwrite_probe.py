@@ -11,8 +11,10 @@ from pathlib import Path
 import polars
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.services.overwrite.plan import Overwrite
+from hudi_core.services.overwrite.staged_rows import RowsFrom
 from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
-from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.peak_memory import measured
 
@@ -26,10 +28,9 @@ def main(table: Path, source: str, budget: int) -> None:
 
     def work() -> OverwriteResult:
         if source:
-            overwrite = InsertOverwriteRequest(str(table), source=source, whole_table=True)
-            return insert_overwrite(context, overwrite, engine, an_owner())
-        delete = DeletePartitionRequest(str(table), partitions=partitions)
-        return delete_partitions(context, delete, engine, an_owner())
+            overwrite = Overwrite(Operation.INSERT_OVERWRITE_TABLE)
+            return insert_overwrite(context, overwrite, RowsFrom(source), engine, an_owner())
+        return delete_partitions(context, Overwrite(Operation.DELETE_PARTITION, partitions), engine, an_owner())
 
     partitions = tuple(sorted(path.name for path in table.iterdir() if not path.name.startswith(".")))
     done, peak, _ = measured(work)
