@@ -19,7 +19,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.registry import verb_class
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files, listed
@@ -181,7 +181,7 @@ class Judged:
     def run(self, verb: str = "run", *, options: Mapping[str, str] | None = None, **request: Any) -> Result:
         """One request to this engine; fails when an instant does."""
         chosen = {**QUICK, **(options or {})}
-        requested = VERBS[verb](str(self.base), owner="the tests", options=chosen, **request)
+        requested = verb_class(verb)(str(self.base), owner="the tests", options=chosen, **request)
         result = HudiTable.open(str(self.base)).run(requested, LocalEngine(2))
         assert result.exit_code == 0, result
         return result

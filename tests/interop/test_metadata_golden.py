@@ -25,7 +25,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.verbs.registry import VERBS
+from hudi_core.verbs.registry import verb_class
 from tests.interop.fully_indexed_table import OURS
 from tests.interop.judged import JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi
@@ -150,7 +150,7 @@ def finish_pending(table: Path) -> None:
 
 def run(table: Path, verb: str, *, options: Mapping[str, str] = OURS, **request: Any) -> None:
     """One verb of ours."""
-    requested = VERBS[verb](str(table), owner="the tests", options=options, **request)
+    requested = verb_class(verb)(str(table), owner="the tests", options=options, **request)
     result = HudiTable.open(str(table)).run(requested, LocalEngine(1))
     assert result.exit_code == 0, result
 
