@@ -66,6 +66,16 @@ def test_every_argument_of_its_own_is_documented(operator: Any) -> None:
     assert [name for name in own if f":param {name}:" not in (operator.__doc__ or "")] == []
 
 
+@pytest.mark.parametrize("operator", [operator for operator in operators() if "mode" in operator.template_fields])
+def test_what_is_planned_is_run_and_what_is_due_is_planned_unless_a_mode_says_otherwise(operator: Any) -> None:
+    assert operator(task_id="task", **{named(operator): "/nowhere"}).mode == "both"
+
+
+@pytest.mark.parametrize("operator", operators())
+def test_an_operator_is_at_most_three_levels_deep(operator: Any) -> None:
+    assert sum(parent.__module__.startswith("airflow_hudi.") for parent in operator.__mro__) <= 3
+
+
 @pytest.mark.parametrize("operator", operators())
 def test_on_kill_before_a_job_does_nothing(operator: Any) -> None:
     more = {"policy": {}} if operator is HudiAlertOperator else {}

@@ -182,7 +182,7 @@ def test_wrong_arguments_fail_for_good(golden: Golden, submitted: Path) -> None:
     with pytest.raises(AirflowFailException, match="mode"):
         operator_on(table, mode="plan", **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match="chooses the instant"):
-        operator_on(table, mode="both", instant="20260101000000000", **RENDERED).execute(context())
+        operator_on(table, mode="schedule", instant="20260101000000000", **RENDERED).execute(context())
     with pytest.raises(AirflowFailException, match=r"hoodie\.clean\.commits\.retained"):
         operator_on(table, options={"hoodie.clean.commits.retained": "many"}, **RENDERED).execute(context())
     with pytest.raises(ConfigError, match="nothing_to_do"):

@@ -60,7 +60,8 @@ def completes(monkeypatch: pytest.MonkeyPatch, table: Path, instant: str, code: 
 
 
 def operator_on(table: Path, **arguments: Any) -> HudiCompactionOperator:
-    return HudiCompactionOperator(**{"task_id": "compact", "table": str(table), "hudi_conn_id": None, **arguments})
+    fields = {"task_id": "compact", "table": str(table), "hudi_conn_id": None, "mode": "execute"}
+    return HudiCompactionOperator(**{**fields, **arguments})
 
 
 def test_runs_the_oldest_pending_compaction(

@@ -80,6 +80,6 @@ def test_without_the_option_nothing_is_planned(golden: Golden, submitted: Path) 
     with pytest.raises(AirflowSkipException, match=r"hoodie\.log\.compaction\.enable"):
         operator_on(table, mode="both").execute(context(Store()))
     with pytest.raises(AirflowSkipException, match="no log_compaction is pending on mor_basic"):
-        operator_on(table).execute(context(Store()))
+        operator_on(table, mode="execute").execute(context(Store()))
     assert requests(submitted) == []
     assert states(table) == {}
