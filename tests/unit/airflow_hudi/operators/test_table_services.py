@@ -23,6 +23,7 @@ from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.engine.local import LocalEngine
+from hudi_core.request.results import job_result_from_json
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, parse_job
 from hudi_core.verbs.run import RunRequest
@@ -249,7 +250,8 @@ def test_what_another_process_completed_meanwhile_is_its_work(
 ) -> None:
     instant = {"instant": "1", "action": "clustering", "state": "completed", "already_completed": True}
     report = {"table": "/t", "service": "clustering", "exit_code": 0, "instants": [instant]}
-    monkeypatch.setattr(EngineJob, "run", lambda job: setattr(job, "_result", {"results": [report]}) or 0)
+    reported = job_result_from_json({"results": [report]}, 0)
+    monkeypatch.setattr(EngineJob, "run", lambda job: setattr(job, "_result", reported) or 0)
     operator = operator_on(golden("9", "cow_basic").table, services="clustering", nothing_to_do="succeed")
     result = operator.execute(context(Store()))
     assert (result["done"], result["nothing"]) == (0, 1)
@@ -407,7 +409,7 @@ def test_a_table_that_failed_is_tried_again_though_the_bytes_are_spent(
 
 def test_bytes_of_an_earlier_try_count(golden: Golden, submitted: Path) -> None:
     table = golden("9", "mor_compaction_requested").table
-    done = {"instant": "20240101000000000", "state": "completed", "bytes_written": 7}
+    done = {"instant": "20240101000000000", "action": "compaction", "state": "completed", "bytes_written": 7}
     kept = [{"table": str(table), "service": "compaction", "exit_code": 0, "instants": [done]}]
     store = Store({"hudi_results": json.dumps(kept)})
     result = operator_on(table, services="compaction", engine="local", max_bytes=7).execute(context(store))
@@ -423,7 +425,7 @@ def test_bytes_of_an_earlier_try_count(golden: Golden, submitted: Path) -> None:
 
 def test_a_retry_in_quiet_hours_has_what_was_done_before_them(golden: Golden, submitted: Path) -> None:
     table = golden("9", "mor_compaction_requested").table
-    done = {"instant": "20240101000000000", "state": "completed", "bytes_written": 7}
+    done = {"instant": "20240101000000000", "action": "compaction", "state": "completed", "bytes_written": 7}
     failed = {"table": str(table), "service": "clean", "exit_code": 1, "error": {"message": "lost"}}
     kept = [failed, {"table": str(table), "service": "compaction", "exit_code": 0, "instants": [done]}]
     store = Store({"hudi_results": json.dumps(kept)})
