@@ -14,7 +14,7 @@ from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim, silence
+from hudi_core.transaction.claim_file import ClaimRecord, read_claim, silence
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
@@ -112,8 +112,9 @@ class Claim:
             return
         self.heartbeat.stop()
         try:
-            epochs = epochs_on_record(self._storage, self._folder)
-            ours = self.epoch in epochs and self._is_on_record()
+            files = {info.path: info for info in self._storage.list_files(self._folder.path)}
+            epochs, listed = epochs_of(info.name for info in files.values()), files.get(self._record.path)
+            ours = listed is not None and (listed == self._seen or self._is_on_record())
             if not epochs or (ours and epochs[-1] == self.epoch):  # first: once released, it is the next owner's
                 self._storage.delete(self._folder.hudi_heartbeat)
             if ours:  # else the instant is over, and a later owner removed all of its claims

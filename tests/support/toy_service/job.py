@@ -89,13 +89,13 @@ def copy_base_file(unit: CopyUnit, attempt: TaskAttempt) -> CopiedFile:
     token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
     name = str(BaseFileName(source.file_id, token, unit.instant, source.extension))
     marker = create_marker(storage, unit.instant, unit.partition, name, MarkerType.MERGE)
-    check_attempt(storage, unit.instant, attempt.stage_id, marker)
+    check_attempt(storage, unit.instant, attempt.stage_id, marker, closed=False)
     with storage.open_input(join(unit.partition, unit.name)) as reader:
         data = reader.read()
     path = join(unit.partition, name)
     with storage.open_output(path) as writer:
         writer.write(data)
-    check_attempt(storage, unit.instant, attempt.stage_id, marker)
+    check_attempt(storage, unit.instant, attempt.stage_id, marker, closed=True)
     with open_base_file(storage, path) as copied:
         rows = copied.num_rows
     stat = WriteStat(source.file_id, path, unit.partition, source.instant, rows, 0, 0, 0, len(data), len(data))

@@ -55,10 +55,10 @@ def create_marker(storage: Storage, instant: str, partition: str, file_name: str
     return marker
 
 
-def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker) -> None:
+def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker, *, closed: bool) -> None:
     """Deletes the data file of `marker` and the marker, and raises ConflictError, where the attempt that writes them,
-    with the claim `epoch`, is over. Called before the file is opened, and again once it is closed. Three small
-    requests.
+    with the claim `epoch`, is over. Called before the file is opened, where the marker was made right before, and again
+    once it is `closed`. Three small requests.
 
     A task may outlive its driver, or lose against another attempt at it, and close its file behind the clean-up. The
     sign is the epoch's decision: it is recorded before the files of the attempts are listed the last time. A file that
@@ -68,7 +68,8 @@ def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker) ->
     """
     claims, path = ClaimFolder(instant), _path(instant, marker)
     names = {f"{claims.path}/{name}" for name in storage.list_names(claims.path)}
-    if claims.claim(epoch) in names and claims.decision(epoch) not in names and storage.exists(path):
+    goes_on = claims.claim(epoch) in names and claims.decision(epoch) not in names
+    if goes_on and (not closed or storage.exists(path)):
         return
     storage.delete(marker.data_path)
     storage.delete(path)  # last: it is the trace of the file

@@ -141,7 +141,7 @@ class _Compaction:
                 base = stack.enter_context(open_replaced_file(self.storage, join(self.partition, self.base_name)))
             kind = MarkerType.CREATE if base is None else MarkerType.MERGE
             marker = create_marker(self.storage, self.instant, self.partition, self.name, kind)
-            check_attempt(self.storage, self.instant, self.epoch, marker)
+            check_attempt(self.storage, self.instant, self.epoch, marker, closed=False)
             replaced_codec = None if base is None else base.compression
             codec = self.config.parquet_codec or replaced_codec or DEFAULT_CODEC
             handle = stack.enter_context(
@@ -170,7 +170,7 @@ class _Compaction:
             scanned = time.perf_counter()
             copied = self._write(base, merge, handle)
             size = handle.close()
-            check_attempt(self.storage, self.instant, self.epoch, marker)
+            check_attempt(self.storage, self.instant, self.epoch, marker, closed=True)
         scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
         stat = self._stat(merge, scan.counts, size, sum(file.size for file in files), scan_ms, write_ms)
         statistics = statistics_of(self.storage, stat, self.unit.requirements)

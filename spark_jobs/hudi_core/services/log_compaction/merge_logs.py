@@ -131,7 +131,7 @@ class _Merge:
         # Hudi 1.2 fails to roll a log file back that is its writer's own and is not announced as such.
         kind = MarkerType.CREATE if unit.order.by_name else MarkerType.APPEND
         marker = create_marker(self.storage, self.instant, self.partition, str(name), kind)
-        check_attempt(self.storage, self.instant, self.token.stage_id, marker)
+        check_attempt(self.storage, self.instant, self.token.stage_id, marker, closed=False)
         headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}
         base = unit.operation.base_file
         positions = block_positions(scan.blocks, base, unit.policy)
@@ -142,7 +142,7 @@ class _Merge:
                 scanned = time.perf_counter()
                 self._copy(scan, records, copy, positions)
             size = copy.close()
-            check_attempt(self.storage, self.instant, self.token.stage_id, marker)
+            check_attempt(self.storage, self.instant, self.token.stage_id, marker, closed=True)
         if copy.records + copy.deletes != len(records):
             raise ExecutionError(
                 f"the logs hold {len(records)} keys, but {copy.records} records and {copy.deletes} deletes were copied",

@@ -37,7 +37,7 @@ from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.other_writers import check_early, conflict_checks, file_group_locks
 from hudi_core.services.rewriting.proof import Rewritten, check_all_rows
-from hudi_core.services.rollback.failed_attempt import roll_back_attempt
+from hudi_core.services.rollback.failed_attempt import is_untouched, roll_back_attempt
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -94,11 +94,12 @@ class RewriteJob(Job[Plan, Rewritten]):
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
         groups = self.file_groups(plan)
-        roll_back_attempt(self.context, self.instant, self.action, {group.partition for group in groups}, held)
-        held.check()
-        if held.epoch > 1:
-            forget_staged(self.storage, self.instant, up_to=held.epoch)
-        look_again(self.storage)  # Hudi may have dropped the instant since it was claimed
+        if not is_untouched(self.context, self.instant, self.action, held):
+            roll_back_attempt(self.context, self.instant, self.action, {group.partition for group in groups}, held)
+            held.check()
+            if held.epoch > 1:
+                forget_staged(self.storage, self.instant, up_to=held.epoch)
+            look_again(self.storage)  # Hudi may have dropped the instant since it was claimed
         check_early(self.context, self.active.load(), self.instant, groups)
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
@@ -122,6 +123,7 @@ class RewriteJob(Job[Plan, Rewritten]):
                 self.storage.delete(info.path)
 
     def clean_up(self, plan: Plan, done: Rewritten) -> None:
+        """All partitions of the plan: a late file of an attempt that Hudi rolled back has no marker any more."""
         self._clean_up(self.touched(self.file_groups(plan)), done.stats)
 
     def clean_up_completed(self, *, decided: bool) -> None:
@@ -210,9 +212,12 @@ class Attempt:
 
     def keep(self, rewritten: Rewritten) -> None:
         """Removes files that no result names, before the lock is taken. Raises ExecutionError where one is missing."""
-        self._check_ours()
+        look_again(self._job.storage)  # the engine's work took a while
         winners = _sizes(rewritten.stats)
-        check_winners(winners, self._remove_losers(winners))
+        kept = self._remove_losers(winners)
+        if kept != winners:
+            self._check_ours()  # a foreign rollback may have deleted them
+        check_winners(winners, kept)
 
     def check_rows(
         self, rewritten: Rewritten, planned: Sequence[PlannedSlice], ignored: frozenset[str] = frozenset()
@@ -301,7 +306,7 @@ class Attempt:
         then()
 
     def _check_ours(self) -> None:
-        look_again(self._job.storage)  # the engine's work took a while
+        look_again(self._job.storage)
         self._held.check()
         self._check_not_rolled_back(self._job.active.load())
 

@@ -150,7 +150,7 @@ class FileGroupWriter:
             name = str(BaseFileName(f"{self.prefix}-{len(self.done)}", token, self.files.instant, "parquet"))
             instant, epoch = self.files.instant, self.attempt.stage_id
             self._marker = create_marker(self.storage, instant, self.partition, name, MarkerType.CREATE)
-            check_attempt(self.storage, instant, epoch, self._marker)
+            check_attempt(self.storage, instant, epoch, self._marker, closed=False)
             self._handle = self._stack.enter_context(
                 BaseFileHandle(
                     self.storage,
@@ -191,7 +191,7 @@ class FileGroupWriter:
         if handle is None:
             return
         size = handle.close()
-        check_attempt(self.storage, self.files.instant, self.attempt.stage_id, self._marker)
+        check_attempt(self.storage, self.files.instant, self.attempt.stage_id, self._marker, closed=True)
         self._handle = None
         self._stack.close()
         created_ms = int((time.perf_counter() - self._started) * 1000)

@@ -76,7 +76,7 @@ def roll_back_attempt(
     Every step may be repeated: an attempt that dies here is resumed under the same rollback instant. In the end the
     instant is requested, unless nothing but its inflight file was there.
     """
-    if claim.epoch == 1 and _is_untouched(context, instant, action):
+    if is_untouched(context, instant, action, claim):
         return None, {}
     leftovers = find_leftovers(context, instant, action, partitions)
     removed = {info.path: info.size for info in leftovers.files}
@@ -104,10 +104,12 @@ def roll_back_attempt(
     return rollback, removed
 
 
-def _is_untouched(context: TableContext, instant: str, action: str) -> bool:
+def is_untouched(context: TableContext, instant: str, action: str, claim: Claim) -> bool:
     """Whether no attempt at an instant that nobody claimed before has written anything, by the timeline and the markers
     alone: every writer makes the instant inflight first, and a rollback makes it requested last.
     """
+    if claim.epoch > 1:
+        return False
     timeline = context.active.load()
     plan = timeline.find(instant, action)
     return (

@@ -28,7 +28,7 @@ def test_a_compaction_of_three_file_groups(golden: Golden, log: RequestLog, vers
     timelines = {".hoodie", ".hoodie/timeline", ".hoodie/metadata/.hoodie", ".hoodie/metadata/.hoodie/timeline"}
     assert len([path for path in log.of(*LISTS) if path in timelines]) <= 8
     assert len(log.of("read", folder=".hoodie/hoodie.properties")) <= 3
-    assert len(log.requests) <= 140
+    assert len(log.requests) <= 130
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

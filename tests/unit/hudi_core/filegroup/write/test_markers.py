@@ -50,11 +50,11 @@ def test_what_an_attempt_wrote_that_is_over_is_deleted(end: str) -> None:
     storage.write(ClaimFolder("007").decision(1), b"")
     for path in (marker.data_path, other.data_path):
         storage.write(path, b"rows")
-    check_attempt(storage, "007", 2, marker)
+    check_attempt(storage, "007", 2, marker, closed=True)
     assert storage.exists(marker.data_path)
     ENDS[end](storage)
     with pytest.raises(ConflictError, match="run 2 of instant 007 has ended") as caught:
-        check_attempt(storage, "007", 2, marker)
+        check_attempt(storage, "007", 2, marker, closed=True)
     assert caught.value.path == marker.data_path
     assert not storage.exists(marker.data_path)
     assert storage.exists(other.data_path)
