@@ -19,6 +19,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airflow_hudi.arguments import names_in
 from airflow_hudi.assets import (
     add_partitions,
     changed_partitions_asset,
@@ -27,7 +28,6 @@ from airflow_hudi.assets import (
     written_partitions,
 )
 from airflow_hudi.dag_params import RUN_TYPES, optional_text
-from airflow_hudi.operators.base import names_in
 
 CHANGED = watched_changes() or changed_partitions_asset("/none")
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import os
 
+from airflow_hudi.arguments import names_in
 from airflow_hudi.dag_params import ENGINE, options_of_run, work_params, writer_options
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
-from airflow_hudi.operators.base import names_in
 
 OPERATOR_ARGS = {
     "hudi_conn_id": os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
