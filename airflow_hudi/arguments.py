@@ -14,7 +14,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.choices import check_choice, nearest
+from hudi_core.request.texts import check_choice, nearest
 
 P = ParamSpec("P")
 T = TypeVar("T")

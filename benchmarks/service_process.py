@@ -39,8 +39,7 @@ def ours(service: str, table: str) -> dict[str, Any]:
     """In this process, with its threads."""
     from hudi_core.engine.local import LocalEngine
     from hudi_core.table import HudiTable
-    from hudi_core.verbs.run import RunRequest
-    from hudi_core.verbs.schedule import ScheduleRequest
+    from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
     import_engine()
     opened = HudiTable.open(table, options=OPTIONS[service])

@@ -17,7 +17,7 @@ from airflow_hudi.conditions.writes import CommitCondition
 from airflow_hudi.results import pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
-from hudi_core.request.conditions import seconds_of
+from hudi_core.request.texts import seconds_of
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import age_of, age_shown
 

@@ -13,7 +13,7 @@ from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
-from hudi_core.request.choices import one_of
+from hudi_core.request.texts import one_of
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 

@@ -12,7 +12,7 @@ from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError, FormatError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.request.choices import check_choice
+from hudi_core.request.texts import check_choice
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.conditions import bytes_of
+from hudi_core.request.texts import bytes_of
 from hudi_core.verbs.run import RunRequest
 
 _REWRITES: Final = frozenset({"compaction", "log_compaction", "clustering"})

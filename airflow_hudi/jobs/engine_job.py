@@ -16,8 +16,8 @@ from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
 from airflow_hudi.task_fate import is_permanent
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
-from hudi_core.request.choices import check_choice
 from hudi_core.request.results import BatchResult, JobResult, Result
+from hudi_core.request.texts import check_choice
 from hudi_core.verbs.batch import BatchRequest, JobRequest, batch_result, requests_of
 
 if TYPE_CHECKING:

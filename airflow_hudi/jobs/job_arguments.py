@@ -13,8 +13,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.json_fields import check_texts
 from hudi_core.request.secrets import refuse_secrets
 from hudi_core.verbs.batch import BatchRequest, JobRequest, requests_of
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 LONGEST_ARGUMENT: Final = 128_000
 """Bytes; Linux takes 128 KiB (MAX_ARG_STRLEN)."""

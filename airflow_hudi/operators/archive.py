@@ -12,9 +12,8 @@ from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import document_of, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.request.choices import check_choice
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.request.texts import check_choice
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

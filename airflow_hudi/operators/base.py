@@ -29,9 +29,9 @@ from airflow_hudi.task_fate import fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import check_options
 from hudi_core.errors import HudiError
-from hudi_core.request.choices import check_choice
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+from hudi_core.request.texts import check_choice
 from hudi_core.verbs.batch import JobRequest, requests_of
 from hudi_core.verbs.request import Request
 

@@ -9,7 +9,7 @@ from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.verb import fail, report
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.request.choices import check_choice
+from hudi_core.request.texts import check_choice
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.verb import BaseHudiVerbOperator, preview
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.timeline.instant import Action
-from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
+from hudi_core.verbs.instants import TakeoverRequest, UnscheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

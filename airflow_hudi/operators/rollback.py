@@ -15,8 +15,8 @@ from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
+from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.undo import RollbackRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

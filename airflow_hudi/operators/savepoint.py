@@ -11,11 +11,10 @@ from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.verb import BaseHudiVerbOperator, preview
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
-from hudi_core.request.choices import check_choice
+from hudi_core.request.texts import check_choice
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import read_restore_plan
-from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
-from hudi_core.verbs.undo import RestoreRequest
+from hudi_core.verbs.instants import RestoreRequest, SavepointCreateRequest, SavepointDeleteRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

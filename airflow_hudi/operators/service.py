@@ -30,12 +30,11 @@ from airflow_hudi.results import (
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import planned_before
 from hudi_core.errors import ConfigError
-from hudi_core.request.choices import check_choice
 from hudi_core.request.results import REMOVED
 from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
+from hudi_core.request.texts import check_choice
 from hudi_core.timeline.instant import Instant
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

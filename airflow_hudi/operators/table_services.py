@@ -22,9 +22,9 @@ from airflow_hudi.task_fate import Fate, fate_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import ConfigError
-from hudi_core.request.choices import check_choice
 from hudi_core.request.policy import DEFAULT_SERVICES
 from hudi_core.request.services import SERVICES, check_service
+from hudi_core.request.texts import check_choice
 from hudi_core.verbs.batch import AT_ONCE, BatchRequest, requests_of_policy
 from hudi_core.verbs.run import RunRequest
 

@@ -12,9 +12,8 @@ from airflow_hudi.operators.base import DRY_RUN, XCOM, BaseHudiOperator
 from airflow_hudi.results import document_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.verbs.instants import RestoreRequest, SavepointCreateRequest
 from hudi_core.verbs.request import InstantRequest, Request
-from hudi_core.verbs.savepoint import SavepointCreateRequest
-from hudi_core.verbs.undo import RestoreRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -20,7 +20,7 @@ from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Ma
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import ConfigError, FormatError, HudiError, StorageError, StorageNotFoundError
-from hudi_core.request.choices import check_choice
+from hudi_core.request.texts import check_choice
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline

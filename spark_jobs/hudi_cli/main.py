@@ -26,7 +26,7 @@ from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeo
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
 from hudi_core.request.json_fields import check_text
 from hudi_core.request.results import BatchResult
-from hudi_core.verbs.jobs import interrupted
+from hudi_core.verbs.batch import interrupted
 from hudi_spark.signals import Termination
 
 EXIT_DONE = 0

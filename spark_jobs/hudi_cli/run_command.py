@@ -27,8 +27,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.policy import MAX_MINUTES
 from hudi_core.request.results import BatchResult, error_from_json
 from hudi_core.request.services import SERVICES, check_service
-from hudi_core.verbs.batch import AT_ONCE, MAX_AT_ONCE, BatchRequest
-from hudi_core.verbs.jobs import result_of, run_job
+from hudi_core.verbs.batch import AT_ONCE, MAX_AT_ONCE, BatchRequest, result_of, run_job
 from hudi_core.verbs.run import RunRequest
 
 SERVICE_NAMES = tuple(SERVICES)

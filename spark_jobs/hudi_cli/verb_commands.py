@@ -14,10 +14,15 @@ from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_command import verb_command
 from hudi_cli.verb_output import verb_output
 from hudi_core.request.services import check_service
-from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
-from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
-from hudi_core.verbs.schedule import ScheduleRequest
-from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
+from hudi_core.verbs.instants import (
+    RestoreRequest,
+    RollbackRequest,
+    SavepointCreateRequest,
+    SavepointDeleteRequest,
+    TakeoverRequest,
+    UnscheduleRequest,
+)
+from hudi_core.verbs.run import ScheduleRequest
 
 _DRY_RUN: Final = "Report what would be done, and write nothing."
 

@@ -28,8 +28,8 @@ OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
 
 
 class Mode(Enum):
-    """What is done in this process: with `look` nothing, it is only found out whether there is work; with `auto` what
-    is small enough (services.engine_choice), with `local` all.
+    """What is done in this process: `look` only finds out whether there is work, `auto` does what is small, `local`
+    all.
     """
 
     LOOK = "look"
@@ -102,9 +102,7 @@ def drive_with_spark(
 
 
 def run_on_target(request: Request, storage_options: Mapping[str, str], run: Callable[[HudiTable], Result]) -> Result:
-    """`run` with the table that the request names; a verb that needs none is run on the storage. Raises as
-    HudiTable.open.
-    """
+    """`run` with the table of the request, or the verb on its storage where it needs none. Raises as HudiTable.open."""
     if not request.needs_table:
         return request.run_on_storage(open_storage(request.table, storage_options))
     return run(HudiTable.open(request.table, storage_options, request.options))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hudi_core.services.engine_choice import Choice
     from hudi_core.services.metadata.perf import Timings
     from hudi_core.services.metadata.validate.check import ValidationReport
-    from hudi_core.services.policy.decisions import Decisions
+    from hudi_core.services.policy import Decisions
     from hudi_core.services.restore.savepoint import Savepoint
     from hudi_core.services.runner import Progress
     from hudi_core.timeline.commit_totals import CommitTotals
@@ -55,10 +55,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a query returns: `batches` is read once, while the files are.
-
-    `files_read` counts base and log files of the slices read, `files_pruned` those that the predicate ruled out.
-    `corrupt` fills while `batches` are read: corrupt log blocks that were skipped.
+    """What a query returns: `batches` is read once, while the files are; `corrupt` fills meanwhile with corrupt log
+    blocks. `files_read` counts files of the slices read, `files_pruned` those that the predicate ruled out.
     """
 
     schema: pa.Schema
@@ -79,7 +77,6 @@ class HudiTable:
         options: Mapping[str, str],
         storage_options: Mapping[str, str],
     ) -> None:
-        """Use `open`."""
         self.uri = uri
         """The address as it was given."""
         self.config = config
@@ -93,9 +90,7 @@ class HudiTable:
     def open(
         uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
     ) -> HudiTable:
-        """Opens the table at `uri`; `options` have Hudi's names. Raises ConfigError when there is no table or an option
-        is wrong, UnsupportedVersionError and CorruptFileError for its properties.
-        """
+        """Raises ConfigError without a table or for a wrong option, UnsupportedVersionError, CorruptFileError."""
         check_options(options or {})
         warn_of_misspelt(options or {})
         given = {**(storage_options or {}), **limit_options(options or {})}
@@ -136,11 +131,10 @@ class HudiTable:
         dialect: str = "spark",
     ) -> ReadPlan:
         """A query planned over the table as it is now: splits that any process with the table's storage may read.
-
         `as_of` (an instant or a date) is for snapshot and read_optimized; `begin` (exclusive, `000` is from the start)
         and `end` (inclusive) for incremental and cdc: instants in table version 6, completion times from 8 on. `where`
-        is a predicate in SQL of `dialect`. Raises ConfigError for an unknown column or query, for a predicate that
-        cannot be read, and for times that the table does not hold.
+        is SQL of `dialect`. Raises ConfigError for an unknown column or query, a wrong predicate, and times that the
+        table does not hold.
         """
         from hudi_core.query.plan import plan_read
 
@@ -173,8 +167,7 @@ class HudiTable:
         self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None
     ) -> list[FileSlice]:
         """The file slices that a snapshot query reads, now or as of an instant or a date, of one partition or all.
-
-        Errors are those of `plan`, and ConfigError for a partition that does not exist.
+        Errors as of `plan`, and ConfigError for a partition that does not exist.
         """
         from hudi_core.query.plan import as_of_instant
 
@@ -190,7 +183,6 @@ class HudiTable:
         return found
 
     def show(self, instant: str, action: str | None = None) -> ShownInstant:
-        """An instant's plan and metadata, decoded; see query.show.show_instant."""
         from hudi_core.query.show import show_instant
 
         return show_instant(self._context, instant, action)
@@ -198,9 +190,7 @@ class HudiTable:
     def commit_totals(
         self, active: Collection[Instant], archived: Collection[Instant] = ()
     ) -> dict[Instant, CommitTotals]:
-        """Operation, rows and bytes of each completed commit among instants of the timeline and of its archive; without
-        those whose file is damaged. See query.show.
-        """
+        """Operation, rows and bytes of each completed commit among the instants, but for damaged ones."""
         from hudi_core.timeline.commit_totals import CommitTotals, active_commit_totals
 
         totals = active_commit_totals(self._active, active)
@@ -208,59 +198,49 @@ class HudiTable:
         return {**totals, **{instant: CommitTotals.of(commit) for instant, commit in older}}
 
     def savepoints(self) -> list[Savepoint]:
-        """The savepoints, oldest first."""
         from hudi_core.services.restore.savepoint import savepoint_list
 
         return savepoint_list(self._context)
 
     def doctor(self, *, files: bool = True) -> DoctorReport:
-        """Examines the table, its writers' options, clocks, lock and storage; see services.doctor."""
         from hudi_core.services.doctor.examine import examine
 
         return examine(self._context, files=files)
 
     def due(self, policy: Policy) -> Decisions:
-        """Which services the policy finds due now, and why; nothing is written. See services.policy.decisions."""
-        from hudi_core.services.policy.decisions import decide
+        """Which services the policy finds due now, and why; nothing is written. See services.policy."""
+        from hudi_core.services.policy import decide
 
         with one_look(self._storage):
             return decide(self._context, policy, Owner.current())
 
     def validate_metadata(self) -> ValidationReport:
-        """Compares the metadata table with the data files and rows; see services.metadata.validate.run."""
         from hudi_core.services.metadata.validate.run import validate
 
         return validate(self._context, self._data)
 
     def metadata_timings(self, partition_types: Collection[str] = ()) -> Timings:
-        """How long lookups in the metadata table and in the storage take; see services.metadata.perf."""
         from hudi_core.services.metadata.perf import measure
 
         return measure(self._context, self._data, partition_types)
 
     def nothing_to_do(self, request: Request) -> Result | None:
-        """The result of a request that would find nothing to do; None where it has work, or only the work can tell.
-        Nothing is written. Raises bad input as `run` does.
-        """
+        """See Request.nothing."""
         with one_look(self._storage):
             return request.nothing(self._context_of(request), _owner_of(request))
 
     def make_plan(self, request: Request) -> Result | None:
-        """Plans what `run` would plan first: what is left for `run` is to carry it out. The result where it would find
-        nothing to do.
-        """
+        """See Request.plan."""
         with self.one_command():
             return request.plan(self._context_of(request), _owner_of(request))
 
     def preview(self, request: RunRequest) -> Result:
-        """What `run` would do: see RunRequest.preview."""
         with one_look(self._storage):
             return request.preview(self._context_of(request), _owner_of(request))
 
     def choose_engine(self, request: Request, *, at_once: int = 1, here: bool = False) -> Choice:
         """The engine for what the request finds now, by services.engine_choice; with `here` the local one in any case.
-        What needs no executors is local. `at_once`: among how many such requests this machine's processors and memory
-        are shared. Nothing is written.
+        `at_once`: among how many such requests this machine is shared. Nothing is written.
         """
         from hudi_core.services.engine_choice import Extent, choose
 
@@ -278,11 +258,9 @@ class HudiTable:
         progress: Progress | None = None,
         choose: Callable[[Request], Choice] | None = None,
     ) -> Result:
-        """Does what the request says. Its options take precedence over those of `open`; its table and storage options
-        are ignored, as `open` has fixed them. `progress` and `choose` as of verbs.request.Work.
-
-        Raises HudiError: bad input (exit code 2) before anything is written, later as a failure (exit code 1) that says
-        what was taken back and what stays; ConflictError when it is safe to retry.
+        """Does what the request says, with its options before those of `open`. `progress` and `choose` as of
+        verbs.request.Work. Raises HudiError: bad input (exit code 2) before anything is written, later as a failure
+        (exit code 1) that says what was taken back and what stays; ConflictError when it is safe to retry.
         """
         with self.one_command(), one_look(self._storage) if request.looks_once else nullcontext():
             result = request.run(Work(self._context_of(request), engine, _owner_of(request), progress, choose))

@@ -18,8 +18,7 @@ from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, resul
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
-from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job, places_of_result
-from hudi_core.verbs.jobs import interrupted, result_of, run_job
+from hudi_core.verbs.batch import BatchRequest, JobRequest, interrupted, parse_job, places_of_result, result_of, run_job
 from hudi_core.verbs.request import Request
 from hudi_spark.engine import SessionEngine
 from hudi_spark.signals import Termination

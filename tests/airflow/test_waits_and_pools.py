@@ -21,7 +21,7 @@ from demo.run import connections, environment
 from demo.stack import Stack
 from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import ScheduleRequest
 from tests.airflow.conftest import ROOT
 from tests.airflow.dag_runs import TIMEOUT_SECONDS
 from tests.airflow.test_events import wait_until

@@ -18,8 +18,7 @@ from hudi_core.services.clustering import units
 from hudi_core.table import HudiTable
 from hudi_core.verbs.metadata import MetadataCreateRequest
 from hudi_core.verbs.request import Request
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import FROM_ONE

@@ -23,9 +23,9 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.request.java import spark_environment
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest
+from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.undo import RollbackRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true

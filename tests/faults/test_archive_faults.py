@@ -21,8 +21,8 @@ import pytest
 
 from hudi_core.history import archiving
 from hudi_core.history.archived_instant import ArchivedInstant
+from hudi_core.history.archiving import LogArchiveWriter
 from hudi_core.history.log_archive import archive_files
-from hudi_core.history.log_archive_writer import LogArchiveWriter
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import read_snapshot
 from hudi_core.storage.local import LocalStorage

@@ -20,10 +20,10 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError, StorageError
 from hudi_core.metadata_table.initialize import exchange as exchange
+from hudi_core.services.indexing.build import group_counts
 from hudi_core.services.indexing.planner import IndexingService
-from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata.maintain import drop_metadata
-from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.services.doctor import instants
 from hudi_core.services.doctor.examine import examine
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from hudi_core.timeline.instant import Action
 from hudi_core.view.slicing import Slicing
 from tests.support.golden_cleans import context_of

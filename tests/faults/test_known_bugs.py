@@ -27,12 +27,12 @@ from hudi_core.services import context as service_context
 from hudi_core.services.clean import kept_files as guard
 from hudi_core.services.clean import retention as policies
 from hudi_core.services.context import TableContext
-from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.rewriting import job as rewrite
 from hudi_core.services.rollback import checks as rollback_checks
 from hudi_core.services.rollback import failed_attempt as attempt
 from hudi_core.services.rollback.execution import RollbackExecution
 from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.takeover import takeover
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, Instant, State

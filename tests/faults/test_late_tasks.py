@@ -16,8 +16,7 @@ from hudi_core.filegroup.write import markers
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.model.names import parse_data_file
-from hudi_core.services.compaction import merge_slice
-from hudi_core.services.log_compaction import merge_logs
+from hudi_core.services.compaction import merge_logs, merge_slice
 from hudi_core.services.rewriting import new_file_groups
 from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, files, finished
 from tests.faults.test_stalled_owners import expire

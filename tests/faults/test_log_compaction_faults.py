@@ -18,10 +18,10 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.request.results import Result
+from hudi_core.services.compaction import merge_logs as execute
 from hudi_core.services.context import TableContext
-from hudi_core.services.log_compaction import merge_logs as execute
-from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.runner import ServiceRunner
+from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.timeline.active import ActiveTimeline

@@ -24,7 +24,7 @@ from hudi_core.services.overwrite.verb import OverwriteResult
 from hudi_core.services.rollback.verb import RollbackService, request_rollback, rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from hudi_core.verbs.undo import RollbackRequest
+from hudi_core.verbs.instants import RollbackRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import PARTITIONED, open_table

@@ -21,12 +21,11 @@ from hudi_core.timeline.actions.rollback import RollbackMetadata, encode_rollbac
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.owner import Owner
+from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.request import Request
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
-from hudi_core.verbs.undo import RollbackRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within

@@ -19,8 +19,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.rewriting.job import Attempt
 from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.faults.test_races_of_rewrites import VERSIONS, do
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase

@@ -16,7 +16,7 @@ from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
-from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner

@@ -21,11 +21,11 @@ from hudi_core.config.table_config import METADATA, PROPERTIES
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.context import TableContext
-from hudi_core.services.indexing.resize import group_counts
+from hudi_core.services.indexing.build import group_counts
 from hudi_core.services.metadata.index_drop import abandon_builds
 from hudi_core.services.metadata.maintain import drop_metadata
-from hudi_core.services.repair.takeover import takeover
-from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.takeover import takeover
+from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim_file import current_claim

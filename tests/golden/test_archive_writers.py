@@ -20,8 +20,8 @@ from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
 from hudi_core.history.archived_instant import ArchivedInstant, StateFile
+from hudi_core.history.archiving import encode_archive
 from hudi_core.history.log_archive import archive_files
-from hudi_core.history.log_archive_writer import encode_archive
 from hudi_core.history.lsm_writer import LsmWriter, compact_levels, encode_history
 from hudi_core.history.manifest import read_manifest
 from hudi_core.timeline.actions.content import decode_datum, dump, encode_datum

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.request.policy import ALL_SERVICES
 from hudi_core.request.services import SERVICES, service_of_action
-from hudi_core.services.policy.decisions import decide
+from hudi_core.services.policy import decide
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_compactions import FOLDERS
 from tests.support.golden_data import GoldenCase, golden_cases

@@ -18,8 +18,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.interop.changes import user_columns
 from tests.interop.golden_judge import ENDS, LOST, NO_META, NOT_READ, Golden, Judge, golden_tables, is_mor
 from tests.interop.judged import JUDGES, QUICK

@@ -20,7 +20,7 @@ from hudi_core.config.metadata_config import FILE_GROUPS
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.instants import is_early
 from hudi_core.model.names import parse_data_file
-from hudi_core.services.indexing.resize import group_counts
+from hudi_core.services.indexing.build import group_counts
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

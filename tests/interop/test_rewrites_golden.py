@@ -16,8 +16,7 @@ from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError
 from hudi_core.table import HudiTable
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.interop.changes import user_columns
 from tests.interop.golden_judge import (
     ALL_SMALL,

@@ -12,8 +12,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.filegroup.read import log_scan
 from hudi_core.request.results import InstantResult
+from hudi_core.services.compaction.log_planner import LogCompactionService
 from hudi_core.services.compaction.planner import CompactionService
-from hudi_core.services.log_compaction.planner import LogCompactionService
 from hudi_core.services.service import Scheduled
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

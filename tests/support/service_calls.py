@@ -16,11 +16,11 @@ from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean import job as clean_execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
-from hudi_core.services.repair.takeover import takeover
-from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
+from hudi_core.services.takeover import takeover
+from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim_file import current_claim

@@ -33,11 +33,10 @@ import yaml
 
 from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.errors import ConfigError, HudiError
-from hudi_core.request.choices import one_of
-from hudi_core.request.conditions import Conditions, bytes_of, seconds_of, whole_number_of
 from hudi_core.request.policy import MAX_MINUTES, PLAN_MAX_BYTES, Policy, QuietHours, ServicePolicy
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
-from hudi_core.request.services import check_service
+from hudi_core.request.services import Conditions, check_service
+from hudi_core.request.texts import bytes_of, one_of, seconds_of, whole_number_of
 from hudi_core.storage.local import is_file_uri, local_path
 from hudi_core.storage.registry import scheme_of
 

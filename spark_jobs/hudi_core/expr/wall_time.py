@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.zones import region
+from hudi_core.request.texts import region
 
 _DAY: Final = 86_400
 _CYCLE_YEARS: Final = 400

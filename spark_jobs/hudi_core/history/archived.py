@@ -78,17 +78,16 @@ _COUNT: Final = WRITE_ACTIONS | {Action.SAVEPOINT}
 
 
 def begin_of_writes(timeline: Timeline) -> str | None:
-    """The start of the active timeline: a write requested before it can only be in the archive; None without writes. It
-    is neither the first instant of all, as cleans are archived apart from writes and later, nor the first write, as an
-    archiver may keep a savepoint's commit and archive those after it.
+    """The start of the active timeline: a write requested before it can only be in the archive; None without writes.
+    Neither the first instant of all, as cleans are archived later, nor the first write, which a savepoint may keep.
     """
     return timeline.filter(lambda instant: instant.action in _COUNT).start
 
 
 class CompletionTimes:
     """Completion times of writes by requested time, for one state of the whole active timeline. Not thread-safe.
-    `history` loads the archive, at most once and only for an instant older than the active timeline's writes. Where
-    savepoints hold all of these, any other instant may be archived.
+    `history` loads the archive, once and only for an instant older than the timeline's writes, or where savepoints hold
+    these.
     """
 
     def __init__(self, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:
@@ -103,9 +102,7 @@ class CompletionTimes:
                 self._times.setdefault(instant.requested_time, instant.completed_at)
 
     def of(self, requested_time: str) -> str | None:
-        """The completion time of the instant, in layout 1 its requested time; None while it is pending or unknown.
-        Raises StorageError or FormatError when the archive cannot be read.
-        """
+        """In layout 1 the requested time; None while it is pending or unknown. Raises StorageError or FormatError."""
         completed = self._times.get(requested_time)
         if completed is not None or (self._begin is not None and requested_time >= self._begin):
             return completed

@@ -77,9 +77,7 @@ class ArchivedInstant:
 
 
 def lsm_metadata(item: ArchivedInstant) -> bytes | None:
-    """The metadata of a row of layout 2: the completed file's bytes, None of an empty one; JSON of a commit that an
-    upgrade left becomes Avro.
-    """
+    """Of a row of layout 2: the completed file's bytes, None of an empty one; JSON of an upgrade becomes Avro."""
     data = item.content(State.COMPLETED)
     if data and item.instant.action in COMMIT_ACTIONS and not is_container(data):
         return encode_commit_avro(decode_commit(data, path=item.files[-1].path))
@@ -87,9 +85,7 @@ def lsm_metadata(item: ArchivedInstant) -> bytes | None:
 
 
 def lsm_plan(item: ArchivedInstant) -> bytes | None:
-    """The plan of a row of layout 2 (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite it is the
-    workload.
-    """
+    """Of a row of layout 2 (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite its workload."""
     action = item.instant.pending_action
     requested, inflight = item.content(State.REQUESTED), item.content(State.INFLIGHT)
     if action in (Action.COMPACTION, Action.LOG_COMPACTION):
@@ -102,9 +98,9 @@ def lsm_plan(item: ArchivedInstant) -> bytes | None:
 
 
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
-    """The record of a state file in layout 1, without members that are empty. Raises CorruptFileError naming the file.
-    As in Hudi, an empty file is a record of its time, action and state alone; a commit's requested and inflight files
-    count as commits that wrote nothing.
+    """The record of a state file in layout 1. As in Hudi, an empty file is one of its time, action and state alone, but
+    a commit's requested and inflight files count as commits that wrote nothing. Raises CorruptFileError naming the
+    file.
     """
     return {
         "commitTime": requested_time,

@@ -1,48 +1,61 @@
-"""The rounds of an archival, of the data table's timeline or the metadata table's: what is read and written in one.
+"""The rounds of an archival, and the writer of the archive of layout 1: log files of Avro blocks, with records of
+archived_instant.py (HoodieTimelineArchiver of Hudi 0.15). That of layout 2 is in lsm_writer.py.
 
-The order of the steps, and what the next run does after a death, are in services.archive.job.
+In layout 1 every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the
+last file may be one that a crash has cut, and what follows a cut block is lost to readers.
+
+Hudi 0.15 merges small files: it writes the plan `mergeArchivePlan`, the merged file, deletes the files it was made of,
+and the plan last. While the plan exists, the merged file may be half written, or hold the only copy of instants whose
+own file is deleted. This engine merges none and finishes such a merge (verifyLastMergeArchiveFilesIfNecessary).
 """
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
+from hudi_core.codec.avro.datum import codec_of
+from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.content import encode_avro_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.config.versions import TableVersion
-from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile
-from hudi_core.history.log_archive_writer import LogArchiveWriter
+from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile, archived_entry, key_of
+from hudi_core.history.log_archive import MERGE_PLAN, LogArchive, archive_files, check_whole
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import Guard
+from hudi_core.model.names import ROLLBACK_TOKEN
+from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.content import decode_datum, load_schema
+from hudi_core.timeline.actions.fields import text, texts
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
 
+log = logging.getLogger(__name__)
+
 ROUND_INSTANTS: Final = 1000
 ROUND_BYTES: Final = 16 << 20
-
-
-class ArchiveWriter(Protocol):
-    """Adds instants to an archive. Called under the table lock, by one process at a time. Every method may be repeated
-    after a crash. What `write` returned for is in the archive for every reader, and stays there.
-    """
-
-    def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """Those of `instants`, given in timeline order, that an interrupted run has left in the archive already."""
-        ...
-
-    def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """Adds instants, which are in the order of the plan. Memory: their contents about three times over."""
-        ...
-
-    def finish(self) -> None: ...
+_ATTEMPTS: Final = 10
+_REMEDY: Final = "restore the files that the plan names from a copy; the instants in them are nowhere else"
 
 
 def archive_writer(
     storage: Storage, features: TableVersion, folder: str, config: ArchiveConfig, guard: Guard
-) -> ArchiveWriter:
-    """The writer of the archive in `folder` by its timeline's layout; `guard` raises without the table lock."""
+) -> LsmWriter | LogArchiveWriter:
+    """The writer of the archive in `folder` by its timeline's layout; `guard` raises without the table lock.
+
+    Called under that lock, by one process at a time. `held` are those of instants, in timeline order, that an
+    interrupted run has left in the archive already. `write` adds instants in the order of the plan: once it has
+    returned they are there for every reader. Memory: their contents about three times over. Every method may be
+    repeated after a crash.
+    """
     if features.completion_time_in_name:
         return LsmWriter(storage, folder, guard, config)
     return LogArchiveWriter(storage, folder, config.batch)
@@ -51,10 +64,9 @@ def archive_writer(
 def rounds(
     storage: Storage, active: ActiveTimeline, zone: str, instants: Sequence[Instant], *, most: int | None = None
 ) -> Iterator[list[ArchivedInstant]]:
-    """The instants of a timeline in their order with the contents of all their state files: `most` at once
-    (ROUND_INSTANTS by default), or as many as have 16 MiB. `zone` is that of instants. That is what an archival holds
-    in memory, beside its encoded form; a single commit may be larger. Raises StorageNotFoundError when a completed file
-    is gone, which under the table lock only an archiver without a lock can have done.
+    """The instants in their order with the contents of all their state files: `most` at once (ROUND_INSTANTS by
+    default), or as many as have 16 MiB, which an archival holds in memory. `zone` is that of instants. Raises
+    StorageNotFoundError where a completed file is gone, which only an archiver without a lock can have done.
     """
     modified = active.modified()
     limit = ROUND_INSTANTS if most is None else most
@@ -83,3 +95,102 @@ def _files(
     for action, state, path in [*(item for item in pending if item[2] in modified), completed]:
         at = modified[path] if path in modified else storage.stat(path).modified
         yield StateFile(action, state, storage.read(path), path, of_epoch_seconds(at, zone))
+
+
+@dataclass(frozen=True, slots=True)
+class LogArchiveWriter:
+    """Adds to the archive in `folder` (archive_writer); `batch` are the records of a block."""
+
+    storage: Storage
+    folder: str
+    batch: int
+
+    def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
+        """Only the newest file can hold instants of an interrupted run."""
+        return LogArchive(self.storage, self.folder).newest().intersection(map(key_of, instants))
+
+    def write(self, instants: Sequence[ArchivedInstant]) -> None:
+        """Raises CorruptFileError, StorageExistsError while others keep adding files."""
+        data = encode_archive(instants, self.batch)
+        for _ in range(_ATTEMPTS):
+            number = max((number for number, _ in archive_files(self.storage, self.folder)), default=0) + 1
+            path = f"{self.folder}/.commits_.archive.{number}_{ROLLBACK_TOKEN}"
+            try:
+                self.storage.create_exclusive(path, data)
+            except StorageExistsError:
+                continue
+            log.info("%s holds %d instants", path, len(instants))
+            return
+        raise StorageExistsError(
+            "other archivers add files all the time", path=self.folder, remedy="give all writers one lock provider"
+        )
+
+    def finish(self) -> None:
+        """Small files are not merged, as in Hudi 1.x; finish_merge ends a merge of Hudi 0.15."""
+
+
+def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
+    """The file of these instants: a record for each state file, `batch` records in a block with the schema."""
+    schema = load_schema("HoodieArchivedMetaEntry")
+    codec = codec_of(schema)
+    headers = {HeaderKey.SCHEMA: json.dumps(schema, separators=(",", ":"))}
+
+    def encoded(time: str, file: StateFile) -> bytes:
+        try:
+            return codec.encode(archived_entry(time, file))
+        except FormatError as error:
+            error.path = error.path or file.path
+            error.remedy = error.remedy or "the file is not as Hudi writes it: restore it from a copy"
+            raise
+
+    records = (encoded(item.instant.requested_time, file) for item in instants for file in item.files)
+    blocks = []
+    while chunk := list(islice(records, batch)):
+        blocks.append(encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(chunk)))
+    return b"".join(blocks)
+
+
+def finish_merge(storage: Storage, folder: str) -> bool:
+    """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none. Called
+    under the table lock; may be repeated after a kill. Raises CorruptFileError, with nothing deleted, when files are
+    missing and the merged file is missing or damaged. Of the plan's paths only the names count.
+    """
+    path = f"{folder}/{MERGE_PLAN}"
+    try:
+        data = storage.read(path)
+    except StorageNotFoundError:
+        return False
+    try:
+        plan = decode_datum(data, path=path)
+        merged = _name(text(plan, "mergedArchiveFileName", path=path), path)
+        candidates = [_name(item, path) for item in texts(plan, "candidate", path=path)]
+    except CorruptFileError:
+        log.warning("%s was not written to its end: nothing was merged yet, it is removed", path)
+        storage.delete(path)
+        return True
+    there = {info.name: info for _, info in archive_files(storage, folder)}
+    if merged in candidates:
+        raise FormatError(f"the plan merges {merged} into itself", path=path, remedy=_REMEDY)
+    if all(name in there for name in candidates):
+        log.info("the merge into %s is rolled back", merged)
+        storage.delete(f"{folder}/{merged}")
+    else:
+        merged_file = there.get(merged)
+        if merged_file is None:
+            what = f"files of the merge are deleted, and {merged}, which should hold their content, is missing"
+            raise CorruptFileError(what, path=path, remedy=_REMEDY)
+        check_whole(storage, merged_file)
+        log.info("the merge into %s is ended", merged)
+        for name in candidates:
+            storage.delete(f"{folder}/{name}")
+    storage.delete(path)
+    return True
+
+
+def _name(value: str, path: str) -> str:
+    """The plain name of a file of the archive. Raises FormatError for any other."""
+    name = value.rsplit("/", 1)[-1]
+    check_file_name(name, source=path)
+    if not name.startswith(".commits_.archive."):
+        raise FormatError(f"{value!r} is no file of the archive", path=path, remedy=_REMEDY)
+    return name

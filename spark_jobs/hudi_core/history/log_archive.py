@@ -87,9 +87,8 @@ while path, size and modification time of every file are the same.
 
 
 class LogArchive:
-    """The archive in `folder`, as its files at the first query show it; see ArchivedTimeline. They are read once, one
-    block at a time. Times, actions and places are kept as long as the storage: about 600 bytes an instant. Not
-    thread-safe.
+    """The archive in `folder` as at the first query; see ArchivedTimeline. Times, actions and places are kept as long
+    as the storage: about 600 bytes an instant. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -229,7 +228,6 @@ class LogArchive:
             yield place, *_identity(self._decoded(data, place, whole=False), block.path)
 
     def _data(self, path: str, offset: int, length: int) -> list[memoryview]:
-        """The records of a block, not decoded."""
         self._storage.limits.check(Limit.ARCHIVE, length, path, what="a block of the archive")
         content = self._storage.read_range(path, ByteRange(offset, length))
         if len(content) < length:

@@ -109,8 +109,8 @@ _ORDER: Final = attrgetter("requested_time", "action")
 
 
 class LsmHistory:
-    """The archive in `folder`, by its latest snapshot at the first query; see ArchivedTimeline. Keeps times and actions
-    of the files it has read, about 300 bytes an instant. Not thread-safe.
+    """The archive in `folder`, by its latest snapshot at the first query; see ArchivedTimeline. Keeps times and
+    actions, about 300 bytes an instant. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:

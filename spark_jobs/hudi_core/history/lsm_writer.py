@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LsmWriter:
-    """Adds to the archive in `folder`; see archiving.ArchiveWriter."""
+    """Adds to the archive in `folder`; see archiving.archive_writer."""
 
     storage: Storage
     folder: str
@@ -54,7 +54,7 @@ class LsmWriter:
     config: ArchiveConfig
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """See ArchiveWriter. Reads times and actions of the files whose range overlaps."""
+        """Reads times and actions of the files whose range overlaps."""
         times = sorted(instant.requested_time for instant in instants)
         if not times:
             return frozenset()
@@ -64,7 +64,7 @@ class LsmWriter:
         return frozenset(map(key_of, archived)).intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. Raises ConflictError where another process archives, too."""
+        """Raises ConflictError where another process archives, too."""
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
         path = f"{self.folder}/{begin}_{end}_0.parquet"
@@ -86,7 +86,6 @@ class LsmWriter:
         log.info("%s holds %d instants", path, len(ordered))
 
     def finish(self) -> None:
-        """See ArchiveWriter: merges levels that have too many files, removes old snapshots and their files."""
         batch, most_bytes = self.config.history_batch, self.config.history_file_bytes
         merged = compact_levels(self.storage, self.folder, self.guard, batch=batch, most_bytes=most_bytes)
         self.guard()
@@ -113,8 +112,6 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
     write_batches(out, [pa.RecordBatch.from_pylist(rows, schema=SCHEMA)], path=path)
     return out.getvalue()
 
-
-log = logging.getLogger(__name__)
 
 _BATCH_ROWS = 64
 """Rows read at once; a commit of a wide table can have some megabytes."""

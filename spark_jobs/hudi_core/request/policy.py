@@ -1,7 +1,6 @@
 """When services of a table are due, in which order they run, and within which bounds: a policy, as values.
 
-config/policy_file.py reads policies from YAML; services/policy decides by them. Standard library only, as operators and
-hudictl share it.
+config/policy_file.py reads policies from YAML; services/policy.py decides by them. Standard library only.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from hudi_core.request.conditions import Conditions
-from hudi_core.request.services import SERVICES
-from hudi_core.request.zones import region
+from hudi_core.request.services import SERVICES, Conditions
+from hudi_core.request.texts import region
 
 MAX_MINUTES: Final = 10**6
 """The longest time of a run."""
@@ -117,7 +115,6 @@ class ServicePolicy:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ConfigError as Conditions.of."""
         Conditions.of(self.service, self.when)
 
 
@@ -137,7 +134,6 @@ class Policy:
     pool: str | None = None
 
     def quiet(self, now: datetime) -> str | None:
-        """The quiet hours that `now` is in."""
         return next((hours.text for hours in self.quiet_hours if hours.holds(now)), None)
 
     def quiet_from(self, now: datetime) -> int | None:
@@ -161,9 +157,7 @@ class Policy:
         return outside(rest) + (weeks * outside(_WEEK) if weeks else 0) > self.pending_age
 
     def options_of(self, service: ServicePolicy, given: Mapping[str, str]) -> dict[str, str]:
-        """The options of a service: those that are given where it is planned or run before its own, and its own before
-        those of all.
-        """
+        """Those that are `given` where it is planned or run come first, then its own, then those of all."""
         size = {} if self.size is None else {PLAN_MAX_BYTES: str(self.size)}
         return {**size, **self.options, **service.options, **given}
 

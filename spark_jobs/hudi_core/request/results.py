@@ -53,10 +53,7 @@ class InstantResult:
     """Of a plan that was made before this run: which of its options are not used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The object that `hudictl run` prints: `error` and `exit_code` only when there is an error,
-        `corrupt_log_blocks` only when there were some, `already_completed` only when it is true, and `reason` only when
-        there is one.
-        """
+        """The object that `hudictl run` prints: without the members that say nothing."""
         value = asdict(self)
         if not self.corrupt_log_blocks:
             del value["corrupt_log_blocks"]
@@ -70,16 +67,13 @@ class InstantResult:
 
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> InstantResult:
-        """The inverse. Raises ConfigError for members of other types."""
         return InstantResult(**read_fields(InstantResult, value, what=_WHAT))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a request came to.
-
-    Of a run one entry for each instant, in the order they were run; empty when there was nothing to do, but for a named
-    instant that was completed before. Of another verb its `document`. Or the error by which it failed.
+    """What a request came to: of a run one entry for each instant, in the order they were run, none where there was
+    nothing to do but for a named instant that was completed before; of another verb its `document`; or its error.
     """
 
     instants: tuple[InstantResult, ...] = ()
@@ -118,19 +112,15 @@ class Result:
 
     @property
     def failed(self) -> tuple[InstantResult, ...]:
-        """The instants that ended in an error."""
         return tuple(result for result in self.instants if result.error is not None)
 
     @property
     def bytes_written(self) -> int:
-        """By all instants."""
         return sum(result.bytes_written for result in self.instants)
 
     @property
     def exit_code(self) -> int:
-        """0 when all went well; that of the error, or the failed instants' own code when they agree (2 bad input, 3
-        retry), else 1.
-        """
+        """0 when all went well; that of the error, or on which all instants agree (2 bad input, 3 retry), else 1."""
         if self.error is not None:
             return self.error_code
         codes = {result.exit_code or EXIT_FAILED for result in self.failed}
@@ -158,9 +148,7 @@ class Result:
 
     @staticmethod
     def from_json(value: Mapping[str, Any], exit_code: int) -> Result:
-        """The inverse; `exit_code` is that of the process, which its line does not have. Raises ConfigError for members
-        of other types.
-        """
+        """The inverse; the line does not have the process's `exit_code`. Raises ConfigError for other types."""
         _check_members(value, {"instants": list, "document": dict, "error": dict, "left_out": int})
         _check_members(value, {"reason": str, "engine": str, SUBMIT: str})
         for item in value.get("instants") or ():
@@ -187,13 +175,10 @@ class BatchItem:
     result: Result
 
     def to_dict(self) -> dict[str, Any]:
-        """An item of what hudictl prints of several tables; with the exit code, which a process of its own would
-        have.
-        """
+        """An item of what hudictl prints of several tables, with the exit code of a process of its own."""
         return {**self._name, **self.result.to_dict()}
 
     def to_json(self) -> dict[str, Any]:
-        """An item of a result line."""
         return {**self._name, **self.result.to_json()}
 
     @property
@@ -244,7 +229,6 @@ def job_result_from_json(value: Mapping[str, Any], exit_code: int) -> JobResult:
 
 
 def result_line(result: JobResult) -> dict[str, Any]:
-    """The object of a result line."""
     return {"version": REQUEST_VERSION, **result.to_json()}
 
 
@@ -269,9 +253,8 @@ def _check_members(value: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
 
 
 def _shortened(value: dict[str, Any]) -> dict[str, Any]:
-    """Long parts of a plan are replaced by their count, since the timeline holds them (`hudictl show`); of very many
-    instants the failed ones and the last stay, and `left_out` counts the others; of very many findings the worst, of
-    very many differences the first.
+    """Long parts of a plan become their count, as the timeline holds them; of many instants the failed ones and the
+    last stay, of many findings the worst, of many differences the first. `left_out` counts the others.
     """
     value = json.loads(json.dumps(value))
     document = value.get("document") or {}

@@ -45,9 +45,7 @@ a keytab or a ticket is used; the name of a delegation token.
 
 
 def is_secret_key(name: str) -> bool:
-    """Whether an option of this name looks like a secret, in any case and with any separators (`key`, `sasToken`,
-    `fs.s3a.secret.key`, `AWS_SESSION_TOKEN`, …).
-    """
+    """Whether an option's name looks like a secret, in any case and with any separators (`sasToken`, …)."""
     words = [word.lower() for word in _WORDS.findall(name)]
     if not words or _HARMLESS_END.fullmatch(words[-1]) or _REFERENCE.match(name):
         return False
@@ -78,9 +76,7 @@ def refuse_secret_address(address: str, *, what: str) -> None:
 
 def refuse_secrets(options: Mapping[str, str], *, where: str, remedy: str | None = None) -> None:
     """Raises ConfigError when an option looks like a secret, by its name or by an address in it, or is no text, without
-    showing its value.
-
-    `where` names the place of the options, for the message; without a `remedy` it is that of requests.
+    showing its value. `where` names the place of the options; `remedy` is by default that of requests.
     """
     check_texts(options, where=where)
     found = sorted(
@@ -101,9 +97,8 @@ def _is_address_of_key(name: str, value: str) -> bool:
 
 
 def merge_storage_options(options: Mapping[str, str], file: str | None) -> dict[str, str]:
-    """The options of `file` (a JSON object of texts), overruled by `options`.
-
-    Raises ConfigError when `options` hold a secret, or when the file cannot be read; its content is never shown.
+    """The options of `file` (a JSON object of texts), overruled by `options`. Raises ConfigError when `options` hold a
+    secret, or the file cannot be read; its content is never shown.
     """
     refuse_secrets(options, where="storage options in arguments")
     return {**(_read(Path(file)) if file is not None else {}), **options}

@@ -1,25 +1,25 @@
-"""The services of this release, one line each, and whether a run of one takes a pending plan or makes one (next_step).
-
-The only list of service names.
+"""The services of this release, one line each, what makes one due besides its own triggers, and whether a run of one
+takes a pending plan or makes one (next_step).
 
 Standard library only, and the implementations are named, not imported: Airflow checks names without the engine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
-from hudi_core.errors import UnsupportedError
-from hudi_core.request.choices import one_of
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.request.texts import bytes_of, one_of, ratio_of, seconds_of, whole_number_of
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceEntry:
     """`implementation` is `module:class`, imported when the service is used. `on_driver`: it is requests to the storage
     and no work on rows or on many files at a time. `units` is what its progress counts. `conditions` are those that
-    make it due besides its own triggers (request/conditions.py).
+    make it due besides its own triggers (Conditions).
     """
 
     implementation: str
@@ -40,7 +40,7 @@ SERVICES: Final[dict[str, ServiceEntry]] = {
         conditions=("commits", "age", "bytes", "small_files"),
     ),
     "log_compaction": ServiceEntry(
-        "hudi_core.services.log_compaction.planner:LogCompactionService", units="file groups written"
+        "hudi_core.services.compaction.log_planner:LogCompactionService", units="file groups written"
     ),
     "clean": ServiceEntry(
         "hudi_core.services.clean.planner:CleanService",
@@ -64,9 +64,7 @@ def check_service(name: str) -> ServiceEntry:
 
 
 def service_of_action(action: str) -> str | None:
-    """The service whose plans are pending under `action` of the timeline; None for a write, and for a replacecommit,
-    which in layout 1 may be a clustering by its plan (timeline.pending_plans).
-    """
+    """The service of plans that are pending under `action`; None for a write, and a replacecommit: it may be either."""
     name = _NAMES.get(action, action)
     return name if name in SERVICES else None
 
@@ -94,3 +92,56 @@ def next_step(*, is_pending: bool, schedule: bool) -> Step:
 def nothing_pending(service: str, table: str) -> str:
     """Why a run of the service that plans nothing found nothing to do on the table of that name, and the remedy."""
     return f"no {service} is pending on {table}; --schedule plans one"
+
+
+N = TypeVar("N")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What makes a service due, each alone: so many commits since it ran last, the oldest of them `age` seconds old;
+    so many `size` bytes of log files, or of files that are small; log files of `log_ratio` times the bytes of the base
+    files; so many `small_files`. Without any, the service's own triggers decide.
+    """
+
+    commits: int | None = None
+    age: int | None = None
+    size: int | None = None
+    log_ratio: float | None = None
+    small_files: int | None = None
+
+    @staticmethod
+    def of(service: str, given: Mapping[str, str]) -> Conditions:
+        """Of texts by name. Raises ConfigError for one that the service does not have, or that is not valid."""
+        known = check_service(service).conditions
+        for name in given:
+            if name not in known:
+                raise ConfigError(
+                    f"{service} has no condition {name!r}",
+                    remedy=f"it has {', '.join(known)}" if known else "leave it out: the service decides by itself",
+                )
+
+        def read(name: str, parse: Callable[[str], N]) -> N | None:
+            if name not in given:
+                return None
+            try:
+                value = parse(given[name])
+                if not value:
+                    raise ValueError("is not above 0")
+            except ValueError as error:
+                raise ConfigError(
+                    f"{name} of {service}: {given[name]!r} {error}", remedy="correct it, or leave the condition out"
+                ) from error
+            return value
+
+        return Conditions(
+            read("commits", whole_number_of),
+            read("age", seconds_of),
+            read("bytes", bytes_of),
+            read("log_ratio", ratio_of),
+            read("small_files", whole_number_of),
+        )
+
+    @property
+    def needs_files(self) -> bool:
+        return (self.size, self.log_ratio, self.small_files) != (None, None, None)

@@ -66,8 +66,8 @@ class TableContext(ReadContext):
         return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
 
     def metadata_publisher(self, epoch: int = 0, schema: AvroSchema | None = None) -> MetadataPublisher | None:
-        """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names
-        this attempt's own; `schema` is that of a commit that changes the table's.
+        """The metadata table's writer, or None; `epoch` is in log files' names, `schema` a commit's that changes the
+        table's.
         """
         if not self.has_metadata_table:
             return None
@@ -75,7 +75,6 @@ class TableContext(ReadContext):
         return MetadataPublisher(self.storage, self.config, token, self.clock(), self.options, schema)
 
     def workers(self, engine: Engine, epoch: int) -> Workers:
-        """The tasks of attempt `epoch` on this table."""
         return Workers(engine, epoch, self.uri, self.storage_options)
 
     def lock(self, owner: Owner) -> TableLock:

@@ -28,9 +28,7 @@ from hudi_core.transaction.reconcile import list_partitions
 
 
 def why_not_completed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> str | None:
-    """Why the completion would lose rows on `timeline`, which was read under the lock; None where it would not. Raises
-    CorruptFileError for a commit that cannot be read, FormatError naming a plan or the decision.
-    """
+    """Why the completion would lose rows on `timeline`; None where not. Raises CorruptFileError, FormatError."""
     action, path = completed_action(decision.action), f"{CLAIMS}/{instant}"
     if action == Action.SAVEPOINT:
         return _why_not_kept(context, instant, decode_savepoint(decision.content, path=path).files, timeline)
@@ -65,9 +63,7 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
 def _why_not_kept(
     context: TableContext, instant: str, kept: Mapping[str, Collection[str]], timeline: Timeline
 ) -> str | None:
-    """Why a savepoint would not keep the table as it was at its commit: that is being undone, or a clean has taken, or
-    is going to take, one of the files `kept`, by partition. An unfinished savepoint keeps no file.
-    """
+    """Why a savepoint does not keep its commit: that is being undone, or a clean takes one of the files `kept`."""
     if instant not in without_undone(context.active, timeline).commits().requested_times:
         return "its commit is gone from the timeline, or is being rolled back"
     for clean in timeline.pending().of_actions(Action.CLEAN):
@@ -93,9 +89,8 @@ def _sizes(context: TableContext, partitions: Iterable[str]) -> dict[str, int]:
 def _written_since(
     context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
 ) -> Instant | None:
-    """A commit that the decision did not know of on the file groups that it writes or replaces: rows of that would be
-    replaced unseen. Of an overwrite, which is compared by partitions, also a plan that is pending there now: it would
-    bring rows back.
+    """A commit unknown to the decision on the file groups that it writes or replaces; of an overwrite, which is
+    compared by partitions, also a pending plan there: it would bring rows back.
     """
     mine = changed_groups(metadata, Instant(instant, Action.REPLACE_COMMIT, State.COMPLETED))
     partitions = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
@@ -114,9 +109,7 @@ def _written_since(
 
 
 def _schema_changed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> bool:
-    """Whether a commit that the decision did not know, with an earlier instant, has changed the table's columns: the
-    schema of the later one would count. In layout 2, where completion times do, _completed_since finds it.
-    """
+    """Whether a commit of an earlier instant, unknown to the decision, changed the columns (see _completed_since)."""
     below = timeline.before(instant)
     known = below.filter(lambda item: item.requested_time in decision.known)
     if known.commits() == below.commits():

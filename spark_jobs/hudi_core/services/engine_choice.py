@@ -24,10 +24,8 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much a plan is: its units, the bytes of the files that they read, and those of the largest unit.
-
-    Where there are too many units for the local engine, their bytes need not be known. `for_spark`: why it is for
-    Spark, however little it is.
+    """How much a plan is: units, the bytes of the files that they read (counted up to what decides), and those of the
+    largest. `for_spark`: why it is for Spark, however little it is.
     """
 
     units: int = 1
@@ -37,7 +35,6 @@ class Extent:
 
     @staticmethod
     def of(sizes: Iterable[int], config: EngineConfig) -> Extent:
-        """The extent of units with these bytes, counted up to what decides."""
         units = total = largest = 0
         for size in sizes:
             units, total, largest = units + 1, total + size, max(largest, size)

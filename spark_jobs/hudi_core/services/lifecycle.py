@@ -77,8 +77,8 @@ class Job(ABC, Generic[Plan, Done]):
     """Whether each of its steps is content with one look at the table (storage.one_look); else every request is made.
     """
     revisits: ClassVar[bool] = False
-    """Whether an instant that is completed already is claimed and cleaned up behind in any case. Otherwise only where
-    its run left something, and then under the table lock as well.
+    """Whether a completed instant is claimed and cleaned up behind in any case; else where leftovers are, under the
+    lock.
     """
 
     def __init__(self, run: Run) -> None:

@@ -21,7 +21,7 @@ from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.policy.conditions import always_planned, answer
+from hudi_core.services.policy import always_planned, answer
 from hudi_core.services.rewriting.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.storage.one_look import look_again, no_look, one_look
@@ -58,9 +58,7 @@ class RunScope:
 
 @dataclass(frozen=True, slots=True)
 class FoundWork:
-    """The instants that a run takes, oldest first; where there are none, `reason` says why and what would change it. In
-    a dry run `plan` is that of the instant which the run would plan.
-    """
+    """The instants that a run takes, oldest first; else the `reason`. In a dry run `plan` is what it would plan."""
 
     instants: Sequence[str]
     reason: str | None = None
@@ -69,9 +67,7 @@ class FoundWork:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """At `at`, by the monotonic clock, a run starts no further instant; `seconds` is its time from start to end, in
-    which `plans` of its plans are to be done.
-    """
+    """At `at`, by the monotonic clock, a run starts no more; in its `seconds` so many of its `plans` are to be done."""
 
     at: float
     seconds: float
@@ -88,12 +84,10 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is reached."""
         return time.monotonic() >= self.at
 
     @property
     def plan_seconds(self) -> float:
-        """What the next plan may take."""
         return min(self.seconds / self.plans, self.at - time.monotonic())
 
 
@@ -106,13 +100,10 @@ class Limits:
 
     @staticmethod
     def of(scope: RunScope) -> Limits:
-        """Those of a run that starts now."""
         return Limits(Deadline.of(scope), scope.max_bytes)
 
     def are_reached(self, results: Sequence[InstantResult]) -> bool:
-        """Whether a run with these results starts nothing more. Where it has none and its job is stopped, it raises
-        KeyboardInterrupt.
-        """
+        """Whether a run with these results starts no more. KeyboardInterrupt where its job is stopped without any."""
         if is_stopped():
             if results:
                 return True
@@ -169,9 +160,8 @@ def plan_due(
 
 
 class ServiceRunner:
-    """Runs the instants of a request over one table, one after the other, on one engine. With `choose` that is the
-    engine of what is pending, and each instant that the run plans behind it is on the one that is chosen for it: the
-    first plan says nothing of the next ones. The run ends before an instant that is for Spark.
+    """Runs the instants of a request over one table, one after the other, on one engine; each that it plans itself on
+    the one that `choose` says. The run ends before an instant that is for Spark.
     """
 
     def __init__(
@@ -190,13 +180,10 @@ class ServiceRunner:
 
     def run(self, scope: RunScope) -> Result:
         """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an
-        empty result says why, as that of a named instant does which was completed before.
-
-        With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are
-        planned and run until nothing more is planned. With `all_pending` an instant's HudiError is kept in its result
-        and the next instant is run; otherwise it is raised. `max_minutes`, `starts_until` and `max_bytes` keep
-        further instants from being started. Plans are cut so that they are done in the time, with `all_pending`
-        several of them, and to the bytes that are left (planning.cut_to).
+        empty result says why, as that of a named instant does which was completed before. With `schedule` an instant is
+        planned first when none is pending; with `all_pending` as well, until nothing more is planned. With
+        `all_pending` an instant's HudiError is kept in its result and the next instant is run; otherwise it is raised.
+        Limits keep further instants from being started, and cut plans (planning.cut_to).
         """
         service = service_of(scope.service)
         if isinstance(service, ImmediateService):

@@ -20,10 +20,8 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """What scheduling came to: the instant that was requested, and its plan for people.
-
-    `instant` is None when nothing was requested: a dry run, which has a plan, or nothing to plan, for which `reason`
-    says why and which option would change it.
+    """The instant that was requested, and its plan for people. `instant` is None in a dry run, and where there is
+    nothing to plan: `reason` says why and which option would change it.
     """
 
     instant: str | None
@@ -31,7 +29,6 @@ class Scheduled:
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl schedule --json`."""
         return {"instant": self.instant, "plan": self.plan, "reason": self.reason}
 
 
@@ -69,11 +66,8 @@ class InstantService(ABC):
     def run(
         self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
     ) -> InstantResult:
-        """Runs one instant to its completion, or returns the completed state of one that is done (run_instant).
-
-        The properties are read again: planning may have changed them since `context` was made, as it does where it puts
-        the table's first index definition. Raises bad input before anything is written, ConflictError while another
-        owner runs the instant; after any other failure, and after a kill, the instant can be run again.
+        """Runs one instant to its completion (run_instant). The properties are read again: planning may have changed
+        them.
         """
         return run_instant(self.job(Run(context.reloaded(), instant, owner, engine, progress)))
 
@@ -83,9 +77,7 @@ class InstantService(ABC):
 
     @abstractmethod
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone, and nothing is
-        written.
-        """
+        """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone."""
         ...
 
 

@@ -60,8 +60,8 @@ def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> 
 
 
 def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
-    """As is_at_work, and any action that is inflight, has no heartbeat and changed lately: compactions and clusterings
-    of Hudi before 1.2 make none. What an owner of ours left inflight is no such one.
+    """As is_at_work, or inflight, without a heartbeat and changed lately, as compactions and clusterings of Hudi before
+    1.2 are; not what an owner of ours left inflight.
     """
     if is_at_work(context, item, heartbeats):
         return True
@@ -94,9 +94,8 @@ def wait_for_writers(
     deadline: float | None = None,
 ) -> frozenset[str]:
     """Waits until none of the `awaited` instants is pending with a writer that may be alive; returns dead writes among
-    them. `check` raises when this run lost its claim. `deadline` (by `clock`) is by default
-    `airflow_hudi.indexing.catchup_minutes` away; raises ConflictError naming a writer that is still at work then.
-    KeyboardInterrupt when the job is stopped.
+    them. `check` raises when this run lost its claim. At the `deadline` (by `clock`; by default CATCHUP_MINUTES away)
+    raises ConflictError naming a writer that is still at work; KeyboardInterrupt when the job is stopped.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context, clock) if deadline is None else deadline

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 from hudi_core.errors import ConfigError, TimelineError
-from hudi_core.request.zones import region
+from hudi_core.request.texts import region
 
 DIGITS: Final = 17
 _TEXT = re.compile(r"^\d+\Z", re.ASCII)

@@ -1,16 +1,23 @@
-"""Several requests as one job: of several tables, or several services of one table."""
+"""Several requests as one job, of several tables or services; and how the requests of a job are run: those of a table
+in their order, several tables side by side.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
 from hudi_core.request.json_fields import parse_object
 from hudi_core.request.policy import Policy
-from hudi_core.request.results import REQUEST_VERSION, BatchItem, BatchResult, Result
+from hudi_core.request.results import REQUEST_VERSION, BatchItem, BatchResult, JobResult, Result
+from hudi_core.transaction.heartbeat_thread import stop_with
 from hudi_core.verbs.registry import parse_request, request_of
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest
@@ -22,10 +29,8 @@ _WHAT: Final = "batch request"
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """Requests that one job runs: those of one table one after the other, up to `at_once` tables side by side.
-
-    Each has a result and an exit code of its own: the failure of one stops no other. `result_name` is as that of a
-    Request; the file is put at the first table that there is (places_of_result).
+    """Requests that one job runs: those of one table one after the other, up to `at_once` tables side by side. The
+    failure of one stops no other. `result_name` is as that of a Request (places_of_result).
     """
 
     verb: ClassVar[str] = "batch"
@@ -68,7 +73,6 @@ JobRequest: TypeAlias = Request | BatchRequest
 
 
 def requests_of(job: JobRequest) -> tuple[Request, ...]:
-    """The requests of a job in their order."""
     return job.requests if isinstance(job, BatchRequest) else (job,)
 
 
@@ -91,16 +95,13 @@ def requests_of_policy(policy: Policy, table: str, **shared: Any) -> list[RunReq
 
 
 def batch_result(batch: BatchRequest, results: Sequence[Result], stopped: Result | None = None) -> BatchResult:
-    """The results of a batch, each named by its request."""
     named = zip(batch.requests, results, strict=True)
     items = (BatchItem(one.table, one.verb, getattr(one, "service", None), result) for one, result in named)
     return BatchResult(tuple(items), stopped)
 
 
 def places_of_result(job: JobRequest) -> tuple[Request, ...]:
-    """The first request of each table, in their order: a named result is put into the `results_folder` of the first one
-    that can be written, and its reader looks in the same order.
-    """
+    """The first request of each table: a named result is in the `results_folder` of the first that can be written."""
     first: dict[str, Request] = {}
     for request in requests_of(job):
         first.setdefault(request.table, request)
@@ -130,3 +131,90 @@ def parse_job(text: str | bytes) -> JobRequest:
         raise ConfigError(f"{_WHAT}: at_once must be a whole number, and result_name text")
     found = tuple(request_of({"version": REQUEST_VERSION, **shared, **one}) for one in items)
     return BatchRequest(found, at_once=at_once, result_name=result_name)
+
+
+log = logging.getLogger(__name__)
+
+INTERRUPTED = "Interrupted"
+"""The type in the document of what a signal stopped."""
+_LOOK_SECONDS: Final = 1.0
+"""A signal that comes right before the main thread waits for the others does not end that wait."""
+
+
+class InterruptedBatchError(KeyboardInterrupt):
+    """A signal stopped a batch. `results` are those that there are, by the number of their request."""
+
+    def __init__(self, batch: BatchRequest, results: Mapping[int, Result]) -> None:
+        super().__init__()
+        self.batch = batch
+        self.results = results
+
+
+def run_job(job: JobRequest, run: Callable[[Request], Result]) -> JobResult:
+    """The result of a request, or of all requests of a batch; `run` is called once for each that is in time. An
+    interruption of a batch raises InterruptedBatchError: no further request is started, waits end, and work that goes
+    on is waited for.
+    """
+    if not isinstance(job, BatchRequest):
+        return _run_in_time(job, run)
+    results: dict[int, Result] = {}
+    try:
+        _run_tables(job, run, results)
+    except KeyboardInterrupt as error:
+        raise InterruptedBatchError(job, results) from error
+    return batch_result(job, [results[number] for number in range(len(job.requests))])
+
+
+def _run_tables(job: BatchRequest, run: Callable[[Request], Result], results: dict[int, Result]) -> None:
+    """Puts the result of each request into `results`, under its number."""
+    stopped = threading.Event()
+    by_table: dict[str, list[int]] = {}
+    for number, request in enumerate(job.requests):
+        by_table.setdefault(request.table.rstrip("/"), []).append(number)
+
+    def run_table(numbers: list[int]) -> None:
+        for number in numbers:
+            if stopped.is_set():
+                return
+            results[number] = _run_in_time(job.requests[number], run)
+
+    if min(job.at_once, len(by_table)) == 1:
+        for numbers in by_table.values():
+            run_table(numbers)
+        return
+    with ThreadPoolExecutor(job.at_once, "table", initializer=stop_with, initargs=(stopped,)) as pool:
+        try:
+            for table in [pool.submit(run_table, numbers) for numbers in by_table.values()]:
+                while wait([table], _LOOK_SECONDS).not_done:
+                    pass
+                table.result()
+        finally:
+            stopped.set()  # before the pool waits for its threads
+
+
+def _run_in_time(request: Request, run: Callable[[Request], Result]) -> Result:
+    if isinstance(request, RunRequest) and request.starts_until is not None and time.time() >= request.starts_until:
+        return Result((), "the time until which work may be started is over")
+    return run(request)
+
+
+def result_of(run: Callable[[], Result], request: Request) -> Result:
+    """What `run` comes to: its result, or its error, which is logged where it is a failure. An interruption passes."""
+    try:
+        return run()
+    except HudiError as error:
+        if error.exit_code == EXIT_FAILED:
+            log.exception("%s", error)
+        return Result.of_error(error)
+    except Exception as error:  # the last boundary: the result reports a defect, too
+        log.exception("%s of %s broke down", request.verb, request.table)
+        return Result.broken(type(error).__name__, str(error), EXIT_FAILED)
+
+
+def interrupted(error: BaseException | None, exit_code: int) -> JobResult:
+    """That of a job that a signal stopped, which raised `error`; that of requests of a batch without a result."""
+    stopped = Result.broken(INTERRUPTED, "stopped by a signal", exit_code, remedy="run it again")
+    if not isinstance(error, InterruptedBatchError):
+        return stopped
+    numbers = range(len(error.batch.requests))
+    return batch_result(error.batch, [error.results.get(number, stopped) for number in numbers], stopped)

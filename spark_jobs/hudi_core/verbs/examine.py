@@ -32,9 +32,7 @@ class DoctorRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class ProbeStoreRequest(Request):
-    """Races `writers` for one object of a storage, `rounds` times for each way to write; the verdict is in the
-    document.
-    """
+    """Races `writers` for one object of a storage, `rounds` times for each way to write."""
 
     verb = "probe_store"
     needs_table = False

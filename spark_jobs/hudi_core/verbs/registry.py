@@ -23,14 +23,14 @@ VERBS: Final[dict[str, str]] = {
     "metadata_update": "hudi_core.verbs.metadata:MetadataUpdateRequest",
     "metadata_validate": "hudi_core.verbs.metadata:MetadataValidateRequest",
     "probe_store": "hudi_core.verbs.examine:ProbeStoreRequest",
-    "restore": "hudi_core.verbs.undo:RestoreRequest",
-    "rollback": "hudi_core.verbs.undo:RollbackRequest",
+    "restore": "hudi_core.verbs.instants:RestoreRequest",
+    "rollback": "hudi_core.verbs.instants:RollbackRequest",
     "run": "hudi_core.verbs.run:RunRequest",
-    "savepoint_create": "hudi_core.verbs.savepoint:SavepointCreateRequest",
-    "savepoint_delete": "hudi_core.verbs.savepoint:SavepointDeleteRequest",
-    "schedule": "hudi_core.verbs.schedule:ScheduleRequest",
-    "takeover": "hudi_core.verbs.repair:TakeoverRequest",
-    "unschedule": "hudi_core.verbs.repair:UnscheduleRequest",
+    "savepoint_create": "hudi_core.verbs.instants:SavepointCreateRequest",
+    "savepoint_delete": "hudi_core.verbs.instants:SavepointDeleteRequest",
+    "schedule": "hudi_core.verbs.run:ScheduleRequest",
+    "takeover": "hudi_core.verbs.instants:TakeoverRequest",
+    "unschedule": "hudi_core.verbs.instants:UnscheduleRequest",
 }
 """`module:class` by the verb."""
 
@@ -50,7 +50,6 @@ def parse_request(text: str | bytes) -> Request:
 
 
 def request_of(value: Mapping[str, Any]) -> Request:
-    """The request that a JSON object describes; see parse_request."""
     version = value.get("version")
     if not isinstance(version, int) or isinstance(version, bool):
         raise ConfigError(f"{WHAT}: version must be a whole number", remedy=f'write "version": {REQUEST_VERSION}')

@@ -40,10 +40,8 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a request is run with: the table, the engine, who runs it, and who hears of its progress.
-
-    `choose` chooses the engine of each instant that the run plans itself: the local one, or Spark, for which the
-    instant is left as it is planned, and the run ends (Result.left). Without it `engine` runs all of them.
+    """What a request is run with. `choose` chooses the engine of each instant that the run plans itself: the local one,
+    or Spark, for which the instant is left as it is planned, and the run ends (Result.left).
     """
 
     context: TableContext
@@ -118,13 +116,13 @@ class Request(ABC):
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
         """The result where there is nothing to do, in the words of the run; None where there is work, or only the work
-        itself can tell. Nothing is written and no lock is taken. Raises bad input as the run does.
+        can tell. Nothing is written and no lock is taken. Raises bad input as the run does.
         """
         return None
 
     def plan(self, context: TableContext, owner: Owner) -> Result | None:
-        """Writes the plan that the run is to carry out, where it makes one, so that `extent` knows it. The result where
-        nothing is to be planned and nothing is pending. Raises as the run does.
+        """Writes the plan that the run is to carry out, if any, so that `extent` knows it; the result where there is
+        none. Raises as the run does.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""run: executes instants of a table service, planned by whichever writer, or by the run itself."""
+"""schedule and run: an instant of a table service is planned; instants are executed, whichever writer planned them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from hudi_core.errors import ConfigError, HudiError
-from hudi_core.request.conditions import Conditions
+from hudi_core.errors import ConfigError, HudiError, OrphanFilesError
 from hudi_core.request.policy import MAX_MINUTES
 from hudi_core.request.results import Result
-from hudi_core.request.services import SERVICES, Step, next_step, nothing_pending
+from hudi_core.request.services import SERVICES, Conditions, Step, next_step, nothing_pending
+from hudi_core.request.texts import one_of
 from hudi_core.verbs.request import WHAT, Request, Work, check_instant
-from hudi_core.verbs.schedule import check_service_name, schedule
 
 if TYPE_CHECKING:
     from hudi_core.config.engine_config import EngineConfig
@@ -23,9 +22,51 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
     from hudi_core.services.engine_choice import Choice, Extent
     from hudi_core.services.runner import RunScope
-    from hudi_core.services.service import InstantService
+    from hudi_core.services.service import InstantService, Scheduled
     from hudi_core.timeline.instant import Instant
     from hudi_core.transaction.owner import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRequest(Request):
+    """Plans an instant of a table service; with `dry_run` the plan is reported, and nothing is written."""
+
+    verb = "schedule"
+    service: str
+    dry_run: bool = False
+
+    def check_fields(self) -> None:
+        check_service_name(self.service)
+
+    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
+        planned = schedule(context, self.service, owner, dry_run=True)
+        return None if planned.plan is not None else Result(document=planned.to_dict())
+
+    def run(self, work: Work) -> Result:
+        planned = schedule(work.context, self.service, work.owner, dry_run=self.dry_run)
+        return Result(document=planned.to_dict())
+
+
+def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
+    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do.
+    Raises UnsupportedError.
+    """
+    from hudi_core.services.service import ImmediateService, Scheduled, service_of
+
+    service = service_of(name)
+    if isinstance(service, ImmediateService):
+        try:
+            return service.preview(context)
+        except OrphanFilesError as error:
+            return Scheduled(None, None, str(error))
+    return service.schedule(context, owner, dry_run=dry_run)
+
+
+def check_service_name(name: str) -> None:
+    """Raises ConfigError for a service that this release does not have."""
+    if name not in SERVICES:
+        raise ConfigError(f"{WHAT}: unknown service {name!r}", remedy=one_of(name, sorted(SERVICES)))
+
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +78,7 @@ class RunRequest(Request):
     After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch, nor when
     the instants of the run have written `max_bytes`; plans are cut so that they are done by then, with `all_pending`
     several, and to the bytes that are left. With `when` one is planned where one of these conditions holds
-    (request/conditions.py). `began_ms`, in milliseconds since the epoch, is when the work began that this is part of:
+    (request/services.py). `began_ms`, in milliseconds since the epoch, is when the work began that this is part of:
     the result names options that a plan of before does not follow.
     """
 

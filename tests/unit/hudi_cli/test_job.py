@@ -20,8 +20,7 @@ from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows

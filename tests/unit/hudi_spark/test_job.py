@@ -17,9 +17,8 @@ from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.table import HudiTable
-from hudi_core.verbs.batch import BatchRequest
+from hudi_core.verbs.batch import BatchRequest, run_job
 from hudi_core.verbs.examine import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
-from hudi_core.verbs.jobs import run_job
 from hudi_core.verbs.metadata import MetadataUpdateRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest

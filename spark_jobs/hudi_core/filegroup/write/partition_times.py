@@ -33,7 +33,7 @@ from hudi_core.config.write_config import (
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.expr.wall_time import zone_of
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION, path_parts
-from hudi_core.request.zones import region
+from hudi_core.request.texts import region
 
 _UNITS: Final = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
 _TEXTS: Final = ("DATE_STRING", "MIXED")

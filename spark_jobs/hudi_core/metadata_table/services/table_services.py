@@ -18,8 +18,7 @@ from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.config.services.clean_config import CLEAN_COMMITS_RETAINED
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.archiving import archive_writer, rounds
-from hudi_core.history.log_archive_writer import finish_merge
+from hudi_core.history.archiving import archive_writer, finish_merge, rounds
 from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.instants import is_of_indexing, latest_compaction, unfinished_initializations
 from hudi_core.metadata_table.services.cleaning import clean

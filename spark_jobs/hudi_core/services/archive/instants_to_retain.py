@@ -50,9 +50,8 @@ class ArchiveInputs:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """By requested time: `uncleaned` are replacecommits and a file that is still there of a file group that they
-    replaced, `orphans` data files of instants that never completed, `hidden` commits behind a savepoint and a file of
-    theirs.
+    """By requested time: `uncleaned` replacecommits and a file of a file group that they replaced, `orphans` data files
+    of instants that never completed, `hidden` commits behind a savepoint and a file of theirs.
     """
 
     uncleaned: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +72,6 @@ class Hold:
 
 
 def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> list[Hold]:
-    """Every hold on commits of the timeline."""
     holds = (
         _restoring(inputs.timeline),
         _rolling_back(inputs),
@@ -222,7 +220,7 @@ def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
 
 def _hidden(findings: Findings) -> list[Hold]:
     """A commit between a savepointed one and the next stays while it has files: readers take an instant behind the
-    first commit of the timeline that is not on it for never committed. Hudi archives it, and its rows are gone.
+    first commit of the timeline that is not on it for never committed. In Hudi its rows are gone.
     """
     why = (
         f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name}): delete the "

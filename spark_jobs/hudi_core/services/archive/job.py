@@ -17,8 +17,7 @@ from hudi_core.config.services.archive_config import IGNORE_ORPHANS, ORPHANS, RE
 from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
-from hudi_core.history.archiving import archive_writer, rounds
-from hudi_core.history.log_archive_writer import finish_merge
+from hudi_core.history.archiving import archive_writer, finish_merge, rounds
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, Result
@@ -62,9 +61,9 @@ class ArchiveService:
         return Scheduled(None, {"instants": instants, "by_action": counts, "held_by": plan.reason})
 
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
-        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may. Files
-        are listed before the lock is taken, and the rules applied again under it. Raises OrphanFilesError before
-        anything is written, LockError when the lock is unavailable or lost: what was archived until then stays so.
+        """Archives what may be archived, oldest first: one result each, or the reason why none may. Files are listed
+        before the lock is taken, and the rules applied again under it. Raises OrphanFilesError before anything is
+        written, LockError: what was archived until then stays so.
         """
         config = ArchiveConfig.of(context.options)
         planned, findings = look(context, config)
@@ -181,9 +180,9 @@ def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig
 def find(
     context: TableContext, timeline: Timeline, inputs: ArchiveInputs, config: ArchiveConfig
 ) -> tuple[ArchivePlan, Findings]:
-    """The most that may be archived by the timeline, and what the files of the table say against it. The storage is
-    listed, as the metadata table knows no orphans; where these are ignored, only partitions with replaced file groups.
-    Without a lock: files of replaced groups only become fewer, and an orphan may come at any time.
+    """The most that may be archived by the timeline, and what files say against it. The storage is listed, as the
+    metadata table knows no orphans. Without a lock: files of replaced groups only become fewer, an orphan may come at
+    any time.
     """
     most = plan_archival(inputs, config)
     if not most.commits:

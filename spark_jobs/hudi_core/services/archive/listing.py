@@ -24,11 +24,11 @@ Partition = tuple[str, Sequence[FileInfo]]
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Orphans are of instants from `begin` to before `end` that are not in `committed`; none are searched for where
-    `begin` is None. `replaced` are the file groups of the replacecommits that may go. Where `written` is given
-    (appended_log_bytes), and for a log file that is named after one of `clusterings`, blocks say which instants wrote
-    it, and not its name (rollback_files.is_named_after_another). `hidden` are the files of commits that may go although
-    a savepointed one before them stays, with requested times.
+    """Orphans are of instants from `begin` (None: none are searched for) to before `end` that are not in `committed`.
+    `replaced` are the file groups of replacecommits that may go. Where `written` is given (appended_log_bytes), and of
+    a log file that is named after one of `clusterings`, blocks say which instants wrote it
+    (rollback_files.is_named_after_another). `hidden` are the files of commits behind a savepointed one, with requested
+    times.
     """
 
     begin: str | None
@@ -134,10 +134,9 @@ def _blocks(storage: Storage, partition: str, files: Sequence[FileInfo]) -> Iter
 
 
 def is_wrong_size(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
-    """Whether a listed size, in bytes, that is not the file's hides what was committed, or promises what is not there.
-    A log file of version 6 (`written` is written_log_bytes) may be longer: with what a write that is pending or was
-    rolled back appended. Hudi lists one that it rolled back by its markers with 1 byte (MarkerBasedRollbackStrategy).
-    What completed commits and rollbacks wrote has to be in the listed size.
+    """Whether a listed size in bytes hides what was committed, or promises what is not there. A log file of version 6
+    (`written` is written_log_bytes) may be longer, by what a pending write or one that was rolled back appended; Hudi
+    lists one of these with 1 byte (MarkerBasedRollbackStrategy). What completed has to be in the listed size.
     """
     if written is None or listed > info.size or not isinstance(parse_data_file(info.name), LogFileName):
         return True

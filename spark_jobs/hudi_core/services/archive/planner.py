@@ -34,7 +34,6 @@ class ArchivePlan:
 
     @property
     def commits(self) -> tuple[Instant, ...]:
-        """The commits among the instants, oldest first."""
         return Timeline(item for item in self.instants if item.action in WRITE_ACTIONS).instants
 
 

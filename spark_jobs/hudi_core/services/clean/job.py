@@ -51,10 +51,10 @@ class CleanJob(Job[CleanPlan | None, int]):
         self._is_checked = False
 
     def plan(self, timeline: Timeline) -> CleanPlan | None:
-        """The plan of the requested file, else of the inflight one; None when both are empty, as a crash leaves them.
-        Raises UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan,
-        ConflictError while something needs one of the files. A clean that is inflight is checked for that by `begin`
-        only: an earlier run may have deleted everything and decided to complete it.
+        """The plan of the requested file, else of the inflight one; None when a crash left both empty. Raises
+        UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan,
+        ConflictError while something needs one of the files; of an inflight clean `begin` does: an earlier run may have
+        decided to complete it.
         """
         check_recordable(self.context)
         stored = read_clean_plan(self.active, self.instant)
@@ -117,9 +117,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
 
     def _publish(self, epoch: int, changes: FileChanges, gone: frozenset[str], _: CheckOwner) -> None:
-        """Under the lock. A partition that a writer has created again since the drop must stay in the metadata table.
-        The current indexes are updated: one initialized while the files were deleted may still list them.
-        """
+        """Under the lock, to the current indexes. A partition that a writer created again since the drop must stay."""
         for partition in sorted(gone):
             if self.storage.list_names(partition):
                 raise ConflictError(
@@ -136,7 +134,6 @@ class CleanJob(Job[CleanPlan | None, int]):
         self._state = REMOVED
 
     def result(self, done: int | None, seconds: float) -> InstantResult:
-        """The files deleted."""
         return InstantResult(self.instant, Action.CLEAN, self._state, seconds=seconds, files_deleted=done or 0)
 
 
@@ -178,8 +175,8 @@ def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str,
 
 
 def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
-    """The UnitTask of a clean. Raises FormatError for a name that is no data file's, StorageError for the first file
-    that cannot be deleted: the clean is not complete then, and the next run goes on.
+    """The UnitTask of a clean. Raises FormatError for what is no data file's name, StorageError for the first that
+    stays.
     """
     storage = open_deleting_storage(unit.uri, unit.storage_options)
     paths = [_path(partition, name) for partition, names in unit.files.items() for name in names]

@@ -79,7 +79,6 @@ class TablePartitions:
         )
 
     def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
-        """The inputs of these partitions, or of all of them, read lazily."""
         for partition, files in self._files(partitions):
             yield PartitionState(
                 partition,
@@ -127,8 +126,7 @@ def stored_data_files(storage: Storage, partition: str) -> list[str]:
 
 def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
     """Deletes the folders of the plan's partitions to be deleted; returns those that are gone, also before. One that is
-    in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it already.
-    Hudi deletes the folder with any content.
+    in use again is kept, by a data file, a folder or a live writer. Hudi deletes the folder with any content.
     """
     if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
         log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
@@ -195,7 +193,7 @@ def _instant_of(name: str) -> str:
 
 def latest_files(inputs: PartitionState) -> set[str]:
     """What a snapshot query reads: the files of the newest slice of each group that is not replaced, and while a
-    compaction of it is pending or nothing was compacted yet, of the slices before it down to one with a base file.
+    compaction of it is pending or nothing was compacted yet, of those before it down to one with a base file.
     """
     names: set[str] = set()
     for group in inputs.groups:

@@ -64,7 +64,6 @@ class Planned:
     sizes: Mapping[str, int]
 
     def to_json(self) -> Json:
-        """The plan as hudictl prints it: files and bytes to delete, by partition."""
         plan, earliest = self.plan, self.plan.earliest
         return {
             "policy": plan.policy,
@@ -122,9 +121,9 @@ def plan_clean(
 
 
 def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
-    """Plans a clean of the table at `timeline`; nothing is written. `now` is an aware moment, the system's clock when
-    None. What a pending rollback or restore takes back counts as gone. Raises ConfigError for options, FormatError
-    naming a plan, savepoint or commit that is not safe.
+    """Plans a clean of the table at `timeline`; nothing is written. `now` is aware, None the system's clock. What a
+    pending rollback or restore takes back counts as gone. Raises ConfigError for options, FormatError naming what is
+    not safe.
     """
     config = CleanConfig.of(context.options)
     timeline = without_undone(context.active, timeline)
@@ -186,7 +185,6 @@ class CleanService(InstantService):
     action = Action.CLEAN
 
     def has_work_before(self, context: TableContext, owner: Owner) -> bool:
-        """Whether failed writes are rolled back first; see schedule."""
         return _rolls_back_first(context) and bool(clean_failed_writes(context, owner, dry_run=True))
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
@@ -195,11 +193,11 @@ class CleanService(InstantService):
         return Extent() if plan is None else Extent(max(1, -(-plan.file_count // SMALLEST_UNIT)))
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans a clean and requests it. The table is read without the lock, which is taken for the request alone:
-        commits that complete meanwhile do not invalidate a plan of old slices; a changed plan, savepoint, rollback,
-        restore or clean does, and planning is repeated. Raises ConflictError when that happens repeatedly, and as
-        make_plan and check_recordable. With the LAZY policy failed writes are rolled back first, as in Hudi
-        (BaseHoodieTableServiceClient.clean): a pending one keeps old files from being cleaned.
+        """Plans a clean and requests it. The table is read without the lock, which is taken for the request alone: a
+        plan of old slices holds whatever completes meanwhile; another plan, savepoint, rollback, restore or clean makes
+        it planned again. Raises ConflictError when that happens repeatedly, and as make_plan and check_recordable. With
+        LAZY failed writes are rolled back first, as in Hudi (BaseHoodieTableServiceClient.clean): they keep old files
+        from being cleaned.
         """
         if not dry_run and _rolls_back_first(context):
             clean_failed_writes(context, owner)
@@ -222,7 +220,6 @@ class CleanService(InstantService):
         )
 
     def job(self, run: Run) -> CleanJob:
-        """See InstantService."""
         return CleanJob(run)
 
     def _request(self, context: TableContext, owner: Owner, made: Planned, planned_on: Timeline) -> str | None:

@@ -36,7 +36,7 @@ _RETAINING = COMMIT_ACTIONS | {Action.COMPACTION, Action.CLUSTERING}
 @dataclass(frozen=True, slots=True)
 class RetentionInputs:
     """What decides a clean before any file is looked at: the whole active timeline, an aware moment, the timeline's
-    zone (instant_time.zone_of), the last completed clean with content, and the requested times of completed savepoints.
+    zone, the last completed clean with content, and completed savepoints.
     """
 
     timeline: Timeline
@@ -55,7 +55,6 @@ class Scope:
 
 
 def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:
-    """Whether a clean is due and where it looks."""
     pending = inputs.timeline.pending().of_actions(Action.CLEAN)
     if pending.instants and not config.multiple:
         first = pending.instants[0].requested_time
@@ -105,8 +104,8 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
-    """The commits since the last clean's earliest; None where files to delete may be in any partition: there was no
-    clean, its earliest commit is not on the timeline, or a savepoint of that time is deleted.
+    """Those since the last clean's earliest; None for everywhere: without a clean, its earliest, or one of its
+    savepoints.
     """
     last = inputs.last_clean
     if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:

@@ -82,9 +82,8 @@ def order_of(
     params: Mapping[str, str], options: Mapping[str, str], schema: AvroSchema, dropped: Collection[str] = ()
 ) -> SortOrder | None:
     """The order that a plan's parameters ask for, None for none; a layout among `options` comes first, as in Hudi.
-    `schema` is the table's, without meta fields. Names may be in another case, as in Spark. The columns `dropped` have
-    one value in a partition, and so are left out. Raises ConfigError for an unknown layout or column, UnsupportedError
-    for a type without order.
+    `schema` is the table's, without meta fields; names may be in another case. The columns `dropped` have one value in
+    a partition. Raises ConfigError for an unknown layout or column, UnsupportedError for a type without order.
     """
     stored = rows_schema(without_fields(schema, dropped), path=SORT_COLUMNS.name)
     constant = {name.lower() for name in dropped}
@@ -151,8 +150,8 @@ def check_untouched(
 
 
 def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPlan) -> Set[str]:
-    """The commits on the timeline that rows of the plan may be of: those that its file names tell, and where there are
-    log files of layout 1, which do not tell their writers, every deltacommit. What is archived is not rolled back.
+    """The commits on the timeline that rows of the plan may be of: those that its file names tell, and for log files of
+    layout 1, which do not tell their writers, every deltacommit.
     """
     commits, logs = timeline.commits(), [name for item in plan.slices for name in item.data_logs]
     named = {parse_base_file(item.base_file).instant for item in plan.slices if item.base_file is not None}

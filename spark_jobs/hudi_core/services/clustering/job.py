@@ -74,8 +74,8 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
 
     def plan(self, timeline: Timeline) -> ClusteringPlan:
         """Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks), ConfigError for sort
-        columns, ConflictError where a commit has changed its file groups since, and where a compaction or log
-        compaction is pending on one: its latest slice holds what was written since alone.
+        columns, ConflictError for a commit to its file groups, and a pending compaction: its latest slice holds later
+        rows alone.
         """
         path = self.active.path(self.instant, self.action, State.REQUESTED)
         plan = read_clustering_plan(self.active, self.find(timeline))
@@ -106,7 +106,6 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         return frozenset(plan.file_groups())
 
     def inflight_content(self, plan: ClusteringPlan) -> bytes:
-        """The file groups that are replaced."""
         return encode_inflight_clustering(plan, layout=self.active.layout)
 
     def execute(self, plan: ClusteringPlan, held: Claim) -> Completion[Rewritten]:
@@ -129,10 +128,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
             work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
             order = order_of(plan.strategy_params, context.options, schema, context.config.dropped_columns)
             results = work.join(groups) if order is None else work.sort(groups, order)
-        corrupt = sum(count.corrupt for result in results for count in result.counts)
-        attempt.passed_over(corrupt)
-        proven = prove(plan, results, self.instant, with_statistics=attempt.with_statistics)
-        rewritten = replace(proven, corrupt_blocks=corrupt)
+        rewritten = prove(plan, results, self.instant, with_statistics=attempt.with_statistics)
         attempt.keep(rewritten)
         changed = frozenset() if plan.preserves_metadata else frozenset({COMMIT_TIME, COMMIT_SEQNO})
         attempt.check_rows(rewritten, planned_slices(plan), changed)
@@ -164,7 +160,6 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
 
 
 def planned_slices(plan: ClusteringPlan) -> list[PlannedSlice]:
-    """The slices that go."""
     return [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
 
 

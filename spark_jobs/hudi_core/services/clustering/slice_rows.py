@@ -37,9 +37,7 @@ _UNIT: Final = "clustering unit"
 
 @dataclass(frozen=True, slots=True)
 class ClusteringTarget:
-    """What all tasks of a clustering know. Log blocks count whose instant is committed: `committed` is
-    CommittedInstants.of the timeline. `policy` is None where no slice has log files.
-    """
+    """What all tasks of a clustering know: log blocks count if `committed`; `policy` is None without log files."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -49,7 +47,6 @@ class ClusteringTarget:
 
     @property
     def config(self) -> WriteConfig:
-        """The options of reading and writing."""
         return self.files.config
 
 
@@ -95,8 +92,8 @@ class SliceRows:
     def base_rows(
         self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both. Raises
-        CorruptFileError for a row without a key, where that is in a column: none could be merged with it.
+        """Rows of the base file alone: columns of `schema` and some row groups, or all. Raises CorruptFileError for no
+        key.
         """
         if self.base is None:
             return
@@ -113,7 +110,6 @@ class SliceRows:
             yield batch
 
     def count(self) -> SliceCount:
-        """The rows that went by."""
         return SliceCount(self.item.partition, self.item.file_id, self.rows, self.corrupt)
 
     def check(self) -> None:

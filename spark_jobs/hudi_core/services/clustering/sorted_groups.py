@@ -103,8 +103,8 @@ class SortedOutputs:
 
 
 def sample_slices(unit: SampleUnit, attempt: TaskAttempt) -> Sampled:
-    """The UnitTask of sampling: rows at even distances. Of a slice with a base file that alone is looked at, since a
-    sample need not be exact. Errors as open_slice. Memory: a batch of rows, and the samples.
+    """The UnitTask of sampling: rows at even distances, of the base file alone where there is one. Errors as
+    open_slice. Memory: a batch of rows, and the samples.
     """
     return Sampled(tuple(_sample(unit, item) for item in unit.slices))
 

@@ -153,17 +153,14 @@ def _packed(config: ClusteringConfig, slices: Sequence[FileSlice], schema_of: Sc
 
 
 class ClusteredAlike:
-    """Groups that completed clusterings of a table left as the next one would: to rewrite them again gains nothing
-    (hudi#13475, hudi#14086). Each plan is read once, and the archive on first use.
+    """Groups that completed clusterings of a table left as the next one would: to rewrite them again gains nothing, and
+    Hudi plans them for ever (hudi#13475, hudi#14086). Each plan is read once, and the archive on first use.
 
-    Hudi plans such groups every time: a partition with one small file is rewritten for ever. A group was clustered
-    alike where no log file came since, and completed clusterings wrote all of its files, with the same sort columns and
-    layout. Where they had the same target size, one of them wrote the whole group, or the group has fewer than twice as
-    many files as would come out; else as many files would come out again.
-
-    So planning comes to an end on a table that nothing else changes. Each rewrite takes files that no clustering left
-    in this order and for this size, or it lowers the number of files: n files become o parts, each of which ends in at
-    most one file below the target size, so that fewer than 2 * o <= n files come out.
+    A group was clustered alike where no log file came since, and completed clusterings wrote all of its files, with the
+    same sort columns and layout. Where they had the same target size, one of them wrote the whole group, or the group
+    has fewer than twice as many files as would come out; else as many files would come out again. So planning comes to
+    an end: n files become o parts, each with at most one file below the target size, so that fewer than 2 * o <= n come
+    out.
     """
 
     def __init__(self, context: TableContext, timeline: Timeline, config: ClusteringConfig) -> None:
@@ -215,7 +212,6 @@ class ClusteredAlike:
 
     @cached_property
     def _archived(self) -> dict[str, Instant]:
-        """The archived replacecommits by requested time."""
         return {item.requested_time: item for item in self._history.instants() if item.action == Action.REPLACE_COMMIT}
 
 

@@ -6,7 +6,7 @@ Without sort columns slices are joined, and row groups that are large enough are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
@@ -56,9 +56,7 @@ Sizes = Mapping[tuple[str, str], int]
 
 
 def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[ClusteringGroup]:
-    """The plan's groups, each for one partition; `by_file`: each slice by itself. A group that its planner gave slices
-    of several partitions is divided, its outputs by the number of slices.
-    """
+    """Each for one partition, or divided with its outputs by the number of slices; `by_file`: for each slice."""
     if by_file:
         return [ClusteringGroup((item,), 1) for item in plan.slices]
     divided = []
@@ -83,7 +81,6 @@ class Work:
     progress: UnitProgress | None = None
 
     def join(self, groups: Sequence[ClusteringGroup]) -> list[Clustered]:
-        """Without order."""
         units = [JoinUnit(self.target, slices, str(uuid4())) for group in groups for slices in self._parts(group)]
         return self.engine.run(join_slices, units, run_epoch=self.epoch, progress=self.progress)
 
@@ -148,9 +145,7 @@ class Work:
         return SampleUnit(self.target, slices, order, rows, _SAMPLED_BYTES // len(group.slices))
 
     def _packed(self, group: ClusteringGroup) -> list[tuple[ClusteringSlice, ...]]:
-        """The slices of each unit of a group. Where a task costs as much as some MiB small slices share it; elsewhere
-        each has its own, so that they are read side by side.
-        """
+        """Of each unit: small ones share it where a task costs as much as some MiB; else they are read side by side."""
         if not self.engine.is_remote:
             return [(item,) for item in group.slices]
         return self._cut(group, lambda before, _: before // _UNIT_BYTES)
@@ -169,9 +164,7 @@ class Work:
 
 
 def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, with_statistics: bool) -> Rewritten:
-    """The new files, once they are shown to hold as many rows as the slices of each partition. Raises ExecutionError
-    otherwise: a slice not read, or twice; another number of rows; a file that is no new one of the plan's partitions.
-    """
+    """The new files, shown to hold as many rows as the slices of each partition. Raises ExecutionError otherwise."""
     counts = [count for result in results for count in result.counts]
     planned = sorted((item.partition, item.file_id) for item in plan.slices)
     if sorted((count.partition, count.file_id) for count in counts) != planned:
@@ -182,7 +175,8 @@ def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, w
             raise unproved(f"{count.rows} rows are no number of rows")
         rows[count.partition] += count.rows
     files = [file for result in results for file in result.files]
-    return prove_files(files, rows, instant, plan.file_groups(), with_statistics=with_statistics)
+    rewritten = prove_files(files, rows, instant, plan.file_groups(), with_statistics=with_statistics)
+    return replace(rewritten, corrupt_blocks=sum(count.corrupt for count in counts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,19 @@
-"""Compaction: the log files of each file slice that the plan names are merged into a new base file."""
+"""Compaction and log compaction: the log files of each file slice of the plan are merged into a new base file, or into
+one more log file.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.errors import TimelineError, UnsupportedError
+from hudi_core.filegroup.merge.merge_mode import Fill, reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import refuse_skeleton
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
@@ -18,6 +22,8 @@ from hudi_core.filegroup.write.buckets import BUCKET_ID
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
+from hudi_core.services.compaction.block_order import BlockOrder, check_no_writer_beside
+from hudi_core.services.compaction.merge_logs import LogCompactionUnit, MergedLogs, merge_operation
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion
@@ -26,6 +32,7 @@ from hudi_core.services.rewriting.checks import (
     check_operations,
     check_planned,
     check_schema_of_latest,
+    check_table,
 )
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
 from hudi_core.services.rewriting.other_writers import check_plan_seen
@@ -37,6 +44,7 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.reconcile import log_files_of
 
 _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 """Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
@@ -87,7 +95,6 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         return frozenset(operation.file_group for operation in plan.operations)
 
     def execute(self, plan: CompactionPlan, held: Claim) -> Completion[Rewritten]:
-        """One unit for each operation of the plan."""
         context, run, timeline = self.context, self.run, self.active.load()
         attempt = Attempt(self, self.file_groups(plan), held, timeline)
         with attempt.writing():
@@ -98,7 +105,6 @@ class CompactionJob(RewriteJob[CompactionPlan]):
                 CompactionUnit, context, self.instant, plan, stored, timeline, attempt.requirements, self._listed
             )
             results = run.engine.run(compact_operation, units, run_epoch=held.epoch, progress=run.progress)
-        attempt.passed_over(sum(result.corrupt for result in results))
         rewritten = prove_operations(
             plan.operations, results, self.instant, check_counts, is_base=True, with_statistics=attempt.with_statistics
         )
@@ -126,7 +132,6 @@ def _is_logged(item: CompactionOperation) -> bool:
 
 
 def planned_slices(plan: CompactionPlan) -> list[PlannedSlice]:
-    """The slices that a compaction or log compaction merges."""
     return [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
 
 
@@ -154,8 +159,8 @@ def build_units(
     listed: Mapping[str, Sequence[FileInfo]] | None = None,
 ) -> list[Unit]:
     """One unit per operation, by `make`, in the plan's order. `timeline` decides which log blocks count; `schema` is
-    the table's, without meta fields. `requirements`: see CompactionUnit. `listed` are the files of the plan's
-    partitions; without them tasks ask for the sizes of log files.
+    the table's, without meta fields. Without the files of the partitions, `listed`, tasks ask for the sizes of log
+    files.
     """
     committed = CommittedInstants.of(timeline)
     config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
@@ -199,3 +204,99 @@ def check_counts(operation: CompactionOperation, result: CompactedSlice, source:
     if merged < stat.total_updated_records_compacted:
         what = f"the logs hold {stat.total_updated_records_compacted} keys, of which {merged} were merged"
         raise unproved(what, source)
+
+
+class LogCompactionJob(CompactionJob):
+    """The plan is a writer's, or of log_planner.py."""
+
+    action = Action.LOG_COMPACTION
+    operation = Operation.LOG_COMPACT
+    conflicts_as = Action.LOG_COMPACTION
+    find_files = staticmethod(log_files_of)
+
+    def check(self) -> None:
+        check_log_compaction(self.context)
+
+    def find(self, timeline: Timeline) -> Instant:
+        """A completed log compaction has the action of a write; its metadata names the operation."""
+        instant = timeline.find(self.instant, self.action)
+        if instant is None or not (
+            instant.pending_action == self.action
+            or (instant.is_completed and self.active.read_commit(instant).operation_type == self.operation)
+        ):
+            raise self.absent("log compaction")
+        return instant
+
+    def plan(self, timeline: Timeline) -> CompactionPlan:
+        """Errors as CompactionJob.plan, and TimelineError (check_not_overtaken)."""
+        plan = self.active.read_plan(self.instant, self.action)
+        path = self.active.path(self.instant, self.action, State.REQUESTED)
+        check_operations(plan.operations, path=path)
+        check_schema_of_latest(self.context, timeline)
+        self._schema(timeline)
+        check_not_overtaken(timeline, self.instant, path=path)
+        check_planned(self.context, timeline, self.instant, planned_slices(plan), path=path, before=self.instant)
+        return plan
+
+    def execute(self, plan: CompactionPlan, held: Claim) -> Completion[Rewritten]:
+        context, run, timeline = self.context, self.run, self.active.load()
+        attempt = Attempt(self, self.file_groups(plan), held, timeline)
+        with attempt.writing():
+            schema = self._schema(timeline)
+            order = BlockOrder.of(context, timeline, self.instant)
+            make = partial(LogCompactionUnit, order=order)
+            units = build_units(make, context, self.instant, plan, schema, timeline, attempt.requirements)
+            results = run.engine.run(merge_operation, units, run_epoch=held.epoch, progress=run.progress)
+        rewritten = prove_operations(
+            plan.operations,
+            results,
+            self.instant,
+            check_copied_counts,
+            is_base=False,
+            with_statistics=attempt.with_statistics,
+        )
+        attempt.keep(rewritten)
+        path = self.active.path(self.instant, self.action, State.REQUESTED)
+        return attempt.completion(
+            rewritten,
+            compaction_metadata(self, rewritten.stats, schema, timeline),
+            # No compaction was planned meanwhile, and no writer is at work whose blocks would come between.
+            preconditions=(
+                partial(check_not_overtaken, instant=self.instant, path=path),
+                partial(check_no_writer_beside, context, self.instant),
+            ),
+        )
+
+
+def check_log_compaction(context: TableContext) -> None:
+    """As check_table, and UnsupportedError where a merge makes a row of two: some readers would merge them again."""
+    check_table(context)
+    policy = MergePolicy.for_table(context.config, context.options)
+    if policy.fill is not Fill.NOTHING or policy.rules is Rules.FUNCTION:
+        raise UnsupportedError(
+            "rows of this table are merged field by field: log compaction copies whole rows only",
+            path=context.config.path,
+            remedy="compact it instead",
+        )
+
+
+def check_not_overtaken(timeline: Timeline, instant: str, *, path: str) -> None:
+    """Raises TimelineError for a compaction, in any state, that was requested after the log compaction: merged rows
+    would come on top of the base files in which newer ones are (BaseHoodieTableServiceClient.logCompact).
+    """
+    for item in timeline.of_actions(Action.COMPACTION, Action.COMMIT):
+        if item.requested_time > instant:
+            raise TimelineError(
+                f"{item.pending_action} {item.requested_time} was requested after log compaction {instant}",
+                path=path,
+                remedy=f"drop the plan: hudictl unschedule TABLE {instant}",
+            )
+
+
+def check_copied_counts(operation: CompactionOperation, result: MergedLogs, source: str) -> None:
+    """Raises ExecutionError, naming `source`, unless the new file holds each key of the logs once."""
+    if result.stat is None:
+        return
+    records, deletes, keys = result.records, result.deletes, result.keys
+    if min(records, deletes, keys) < 0 or records + deletes != keys or records != result.stat.num_writes:
+        raise unproved(f"{keys} keys, {records} records and {deletes} deletes do not agree", source)

@@ -38,13 +38,13 @@ from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.model.names import RECORD_KEY, BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, GROUP_ROWS, statistics_of
+from hudi_core.services.rewriting.proof import OperationResult
 from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 from hudi_core.view.file_group import DataFile
 
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 _SOURCE = "compaction unit"
-_LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +76,12 @@ class CompactionUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactedSlice:
-    """`stat` is None when there was nothing to write: no base file, and no log block that counts; `statistics` also
-    without requirements. `written` counts the rows of the new file, `copied` those of copied row groups, `corrupt` log
-    blocks that were passed over.
-    """
+class CompactedSlice(OperationResult):
+    """`written` counts the rows of the new file, `copied` those of copied row groups."""
 
-    stat: WriteStat | None
-    statistics: FileStatistics | None
     records: MergeCounts
     written: int
     copied: int = 0
-    corrupt: int = 0
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
@@ -174,7 +167,7 @@ class _Compaction:
         scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
         stat = self._stat(merge, scan.counts, size, sum(file.size for file in files), scan_ms, write_ms)
         statistics = statistics_of(self.storage, stat, self.unit.requirements)
-        return CompactedSlice(stat, statistics, merge.counts, merge.counts.written, copied, corrupt)
+        return CompactedSlice(stat, statistics, merge.counts, merge.counts.written, copied, corrupt=corrupt)
 
     def _log_files(self) -> list[DataFile]:
         """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""
@@ -198,7 +191,6 @@ class _Compaction:
         return copied
 
     def _write_base(self, base: ParquetBaseFile, merge: SliceMerge, handle: BaseFileHandle) -> int:
-        """The rows of the base file, merged or copied."""
         known = keys_remain(merge.records) and handle.keys.join(base)
         source = copy_source(base, handle.schema, self.unit.policy, self.config)
         parts: Iterable[RowGroups] = [RowGroups(list(range(base.metadata.num_row_groups)), copied=False)]
@@ -252,7 +244,7 @@ class _Compaction:
             total_write_bytes=size,
             total_log_records=records.record_count + (records.delete_count if counts_deletes else 0),
             total_log_files_compacted=scan.files,
-            total_log_size_compacted=int(self.unit.operation.metrics.get(_LOG_SIZE_METRIC, log_bytes)),
+            total_log_size_compacted=int(self.unit.operation.metrics.get(LOG_BYTES, log_bytes)),
             total_updated_records_compacted=len(records),
             total_log_blocks=scan.blocks,
             total_corrupt_log_block=scan.corrupt,

@@ -50,9 +50,8 @@ from hudi_core.view.file_system_view import FileSystemView
 
 @dataclass(slots=True)
 class Candidates:
-    """Operations over whole slices, with the bytes that each reads; `held` counts the file groups that another plan
-    holds, `passed` the slices with log files that the plan has no use for; `skipped` are the partitions with log files
-    in either.
+    """Operations over whole slices, with the bytes that each reads; `held` counts file groups that another plan holds,
+    `passed` slices with log files that the plan has no use for; `skipped` are their partitions.
     """
 
     operations: list[CompactionOperation] = field(default_factory=list)
@@ -140,7 +139,7 @@ def candidates(
     takes: Callable[[FileSlice], bool],
 ) -> Candidates:
     """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`. A log
-    compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
+    compaction holds its file groups as well, unlike in Hudi: its log file would come on top.
     """
     held = held_groups(view.pending)
     completions = CompletionTimes(view.timeline, context.history)
@@ -167,8 +166,8 @@ def candidates(
 
 
 def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:
-    """The slice without the log files of instants that completed at or after `instant`: they belong to the slice that
-    the compaction opens (CompletionTimeQueryView.isCompletedBefore). The view shows no pending ones.
+    """Without the log files of what completed at or after `instant`, which are of the slice that the compaction opens
+    (CompletionTimeQueryView.isCompletedBefore).
     """
 
     def is_planned(name: str) -> bool:

@@ -162,12 +162,11 @@ def why_not_due(
 ) -> str | None:
     """Why a compaction at `instant` is not due, and which option would change that; None when it is due.
 
-    With `by_completion`, as in layout 2, those delta commits count that completed after the last compaction was
-    requested (CompactionUtils.getCompletedDeltaCommitsSinceLatestCompaction of 1.x); else those that were requested
-    after it, also pending ones (getDeltaCommitsSinceLatestCompaction of 0.15). NUM_COMMITS_AFTER_LAST_REQUEST counts as
-    the latter in every release, from the newest pending compaction or, without one, the last completed
-    (getDeltaCommitsSinceLatestCompactionRequest). Without a compaction time counts from the first delta commit,
-    whatever its state. `zone` is the timeline's.
+    With `by_completion`, as in layout 2, delta commits count that completed after the last compaction was requested
+    (CompactionUtils.getCompletedDeltaCommitsSinceLatestCompaction of 1.x); else those that were requested after it,
+    also pending ones (getDeltaCommitsSinceLatestCompaction of 0.15), as with NUM_COMMITS_AFTER_LAST_REQUEST, from the
+    newest pending compaction on (getDeltaCommitsSinceLatestCompactionRequest). Without a compaction time counts from
+    the first delta commit. `zone` is the timeline's.
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     of_requests = config.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST

@@ -14,7 +14,7 @@ from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
@@ -35,11 +35,9 @@ _COARSE: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ClockObservations:
-    """Clocks and zones: `zone` of the timeline in this run, `recorded` in hoodie.properties, `here` what LOCAL means.
-
-    `offsets`: how much later the latest instants are than the creation of their first file, read in `zone`.
-    `storage_ahead` and `newest_ahead`: how far the newest file and instant are ahead of this process's clock; None when
-    there is none.
+    """`zone` of the timeline in this run, `recorded` in hoodie.properties, `here` what LOCAL means. `offsets`: how much
+    later the latest instants are than their first files, read in `zone`. `storage_ahead` and `newest_ahead`: how far
+    the newest file and instant are ahead of this process's clock; None when there is none.
     """
 
     zone: str
@@ -73,9 +71,7 @@ def read_clocks(
 
 
 def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, float], zone: str) -> Iterator[float]:
-    """A requested file is made as soon as its instant is drawn; not so for savepoints, restores and indexings, which
-    are planned before the latest write.
-    """
+    """A requested file is made as its instant is drawn; not so of those planned before the latest write."""
     drawn = [instant for instant in timeline if instant.action not in (Action.SAVEPOINT, Action.INDEXING)]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)

@@ -23,7 +23,7 @@ from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import parquet_style
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
 
@@ -58,10 +58,8 @@ class CodecCost:
 
 @dataclass(frozen=True, slots=True)
 class CompressionObservations:
-    """The codec of new base files, by the options or else that of the newest ones; None where neither says.
-
-    `rows` of `files` took the costs `now`, in that codec, and `zstd`; None where nothing was measured. `library` is
-    what made gzip here.
+    """The codec of new base files, by the options or else of the newest ones. `rows` of `files` took the costs `now`,
+    in that codec, and `zstd`; None where nothing was measured. `library` is what made gzip here.
     """
 
     codec: str | None = None
@@ -73,14 +71,10 @@ class CompressionObservations:
 
 
 def read_compression(context: TableContext, timeline: Timeline, *, files: bool) -> CompressionObservations:
-    """The codec of new base files; with `files`, and where that is worth a comparison, the cost of it and of zstd.
-
-    Up to 64 Ki rows of each of three base files, the largest that the newest commits wrote, are written to memory as
-    one file, in both codecs as a compaction writes them, and read back. Files that are gone, damaged, or cannot be read
-    for another reason are passed over. Memory: a row group as it is stored, at most 128 MiB; of each file 4 MiB of
-    rows, and what 1,024 rows have beyond that, twice; and as they are written.
-
-    Raises ConfigError for an option of writing that is not valid.
+    """The codec of new base files; with `files`, and where that is worth a comparison, the cost of it and of zstd: up
+    to 64 Ki rows of each of the three largest base files that the newest commits wrote are written to memory in both,
+    and read back. Files that cannot be read are passed over. Memory: a row group as it is stored, at most 128 MiB, and
+    4 MiB of rows of each file, twice. Raises ConfigError for an option of writing that is not valid.
     """
     config = WriteConfig.of(context.options)
     if not files or config.parquet_codec not in (None, *_COMPARED):

@@ -10,10 +10,8 @@ from typing import Any
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor import base_files, clocks, compression, indexes, instants, listings, wheels, writers
-from hudi_core.services.doctor.data_files import DataFiles
-from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.log_files import damaged_logs
+from hudi_core.services.doctor import clocks, compression, indexes, instants, listings, stored_files, wheels, writers
+from hudi_core.services.doctor.findings import DataFiles, Finding
 from hudi_core.services.doctor.wheels import ExecutorObservations, Wheel
 from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.storage.one_look import one_look
@@ -50,7 +48,6 @@ class DoctorReport:
     files_looked_at: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl doctor --json`."""
         document = asdict(self) | {"findings": [finding.to_dict() for finding in self.findings]}
         for name in ("writer_options", "wheels"):
             document[name] = list(document[name])
@@ -63,9 +60,8 @@ class DoctorReport:
 def examine(
     context: TableContext, *, files: bool = True, executors: ExecutorObservations | None = None
 ) -> DoctorReport:
-    """Examines the table. With `files` its data files are listed, too, and some are sampled.
-
-    Raises FormatError naming a damaged file of the archive or a damaged log file; other damage is a finding.
+    """Examines the table; with `files` data files are listed, too. Raises FormatError for damage in the archive or a
+    log.
     """
     with one_look(context.storage):
         return _examine(context, files, executors)
@@ -127,10 +123,15 @@ def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
         doubts = [*indexes.indexes(files, ranges=False)]
         yield from doubts if files.is_current() else ()
         return
-    cut = [*base_files.cut_files(files)]  # first: it reads each commit, also for the log files
+    cut = [*stored_files.cut_files(files)]  # first: it reads each commit, also for the log files
     yield from listings.orphans(files)
     differences = [*listings.listings(files)]
-    rules = (damaged_logs, base_files.copied_files, base_files.shared_buckets, base_files.mislabelled_files)
+    rules = (
+        stored_files.damaged_logs,
+        stored_files.copied_files,
+        stored_files.shared_buckets,
+        stored_files.mislabelled_files,
+    )
     of_slices = [finding for rule in rules for finding in rule(files)]
     doubts = [*indexes.indexes(files, ranges=True)]
     is_current = files.is_current()  # else what differs may be what was written meanwhile

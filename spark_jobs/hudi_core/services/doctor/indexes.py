@@ -21,8 +21,7 @@ from hudi_core.metadata_table.read.group_reader import check_base_file
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.write.commit_updates import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
-from hudi_core.services.doctor.data_files import DataFiles
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import DataFiles, Finding
 from hudi_core.services.metadata.catch_up import doubts_of
 from hudi_core.services.metadata.initialization import indexed_table
 
@@ -32,8 +31,7 @@ _THREADS: Final = 16
 
 def indexes(files: DataFiles, *, ranges: bool) -> Iterator[Finding]:
     """Indexes by which readers lose rows; with `ranges`, doubtful ranges of partitions are compared with those of their
-    files, and the files of indexes are looked at. Memory: the statistics of the files in one partition, and the names
-    of the partitions. Where the metadata table cannot be read, that alone is said.
+    files, and the files of indexes are looked at. Memory: the statistics of the files in one partition.
     """
     if not files.context.has_metadata_table:
         return
@@ -124,9 +122,7 @@ def _doubts(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
 
 
 def _damaged(files: DataFiles, names: Collection[str]) -> dict[str, FormatError]:
-    """By index, the first of its files that is gone, shorter than the metadata table's commits say, or without the end
-    of an HFile. One request for each base file.
-    """
+    """By index, its first file that is gone, too short, or without the end of an HFile. One request a base file."""
     snapshot = MetadataTableSnapshot(files.storage, files.context.config, files.timeline)
     damaged: dict[str, FormatError] = {}
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="index-files") as pool:

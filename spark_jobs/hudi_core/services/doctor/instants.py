@@ -14,10 +14,9 @@ from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of
-from hudi_core.services.doctor.data_files import DataFiles
-from hudi_core.services.doctor.finding import Finding, duration
-from hudi_core.services.repair.pending_plan import PendingPlan, advice, find_pending, unblocked_by
+from hudi_core.services.doctor.findings import DataFiles, Finding, duration
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.services.takeover import PendingPlan, advice, find_pending, unblocked_by
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.naming import naming_for
 from hudi_core.timeline.timeline import Timeline
@@ -32,8 +31,8 @@ _STARTS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PendingObservations:
-    """A pending instant. `age` is the younger of its file and its instant, None without a file. `owner` describes the
-    owner of its claim; `alive`: its owner or its writer may be at work. `problem` says why its plan is unreadable.
+    """`age` is the younger of file and instant; `alive`: its owner or its writer may be at work; `problem` with its
+    plan.
     """
 
     plan: PendingPlan
@@ -123,9 +122,7 @@ def _way_out(uri: str, plan: PendingPlan) -> str:
 
 
 def overtaken(files: DataFiles) -> Iterator[Finding]:
-    """Commits archived behind an instant that is still on the timeline. Only log files need the completion times of
-    archived commits.
-    """
+    """Commits archived behind an instant that is still on the timeline; only log files need their completion times."""
     first, config = files.timeline.first(), files.context.config
     if first is not None and config.features.completion_time_in_name and config.is_merge_on_read:
         archived = files.history().instants(after=first.requested_time)
@@ -167,9 +164,7 @@ def latest_indexing(timeline: Timeline) -> Iterator[Finding]:
 
 
 def strange_names(context: TableContext) -> Iterator[Finding]:
-    """Files named with a date or an instant's extension that name no instant, which Hudi and we pass over silently:
-    what they completed looks pending.
-    """
+    """Files that name no instant, which Hudi and we pass over silently: what they completed looks pending."""
     naming = naming_for(context.config.layout_version)
     for name in context.active.names():
         if (_STARTS_AS_TIME.match(name) or name.endswith(_ENDINGS)) and not naming.instants([name]):

@@ -17,8 +17,7 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.listing import Search, is_wrong_size, search
 from hudi_core.services.archive.planner import start_after
-from hudi_core.services.doctor.data_files import DataFiles
-from hudi_core.services.doctor.finding import Counted, Finding
+from hudi_core.services.doctor.findings import Counted, DataFiles, Finding
 from hudi_core.services.metadata.validate.files import deletions_at_work
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.instant import REPLACING_ACTIONS
@@ -31,9 +30,7 @@ _REBUILD: Final = (
 
 def orphans(files: DataFiles) -> Iterator[Finding]:
     """Files of instants that never completed. In version 6, and of log files that are named after clusterings, the
-    headers of log blocks are read as well.
-
-    Instants older than the oldest archived one count as committed, as a truncated archive says nothing about them.
+    headers of log blocks are read as well. What is older than the archive counts as committed, as it may be truncated.
     Raises FormatError for an archive or a log file that is damaged.
     """
     timeline = files.timeline
@@ -83,10 +80,8 @@ def _named(paths: Iterable[str]) -> str:
 def listings(files: DataFiles) -> Iterator[Finding]:
     """Entries without a file, committed files without an entry, entries of another size, an unreadable list. Nothing
     where no metadata table is in use, nor while a clean, rollback or restore is inflight: both lists may be right then.
-
-    Files that are there and not listed count as base files of completed commits of the active timeline only: an
-    incomplete write has no records yet, and the name of a version 6 log file does not carry its write. Raises
-    FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
+    Not listed count base files of completed commits on the timeline only: an incomplete write has no records yet.
+    Raises FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
     """
     if not files.context.has_metadata_table or deletions_at_work(files.timeline):
         return

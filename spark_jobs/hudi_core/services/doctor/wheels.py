@@ -13,7 +13,7 @@ from hudi_core.config.lock_config import PROVIDER
 from hudi_core.config.write_config import GZIP_LIBRARY
 from hudi_core.engine.protocol import Engine, RemoteEngine
 from hudi_core.errors import ConfigError
-from hudi_core.services.doctor.finding import Finding, Severity
+from hudi_core.services.doctor.findings import Finding, Severity
 
 _Side = Literal["driver", "driver and executors"]
 _BOTH: Final = "driver and executors"
@@ -54,9 +54,7 @@ class ExecutorObservations:
 
 
 def needed_wheels(scheme: str, options: Mapping[str, str], codec: str | None) -> tuple[Wheel, ...]:
-    """Those of the engine, the `codec` of base files, the storage and the lock provider. fastavro and sqlglot are in
-    the job zip.
-    """
+    """Of the engine, the `codec`, the storage and the lock provider. fastavro and sqlglot are in the job zip."""
     wheels = [_wheel(name, _BOTH, why, _ENGINE) for name, why in NEEDED_MODULES.items()]
     wheels += [_wheel(name, _BOTH, why, _ENGINE, is_optional=True) for name, why in OPTIONAL_MODULES.items()]
     if codec == "GZIP":

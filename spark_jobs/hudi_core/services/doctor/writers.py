@@ -16,7 +16,7 @@ from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_
 from hudi_core.errors import HudiError
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.findings import Finding, duration
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner
 
@@ -121,9 +121,7 @@ def unnamed_indexes(options: Mapping[str, str], config: TableConfig) -> Iterator
 def writers(
     options: Mapping[str, str], provider: str | None, eager: Sequence[str], others: Sequence[str]
 ) -> Iterator[Finding]:
-    """Options that are known to be wrong, pending writes without a heartbeat (`eager`), and signs of live writers, in
-    words (`others`), while this run shares no lock with them: `provider` is its own.
-    """
+    """Wrong options, pending writes without a heartbeat (`eager`), signs of live writers (`others`) without a lock."""
     policy, mode = _policy_and_mode(options)
     set_lazy = f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer"
     if policy is not None and policy.upper() != "LAZY":

@@ -16,8 +16,16 @@ from hudi_core.metadata_table.initialize.indexing import BuildHeartbeat, heartbe
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.request.results import InstantResult
-from hudi_core.services.indexing.build import IndexBuilder, Started, Written, unrecorded
-from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers
+from hudi_core.services.indexing.build import (
+    IndexBuilder,
+    Started,
+    Written,
+    group_counts,
+    misfits,
+    planned_counts,
+    remove_leftovers,
+    unrecorded,
+)
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, read_index_plan, refuse_compacting
 from hudi_core.services.metadata.initialization import Initializations
@@ -107,10 +115,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._attempts == ATTEMPTS
 
     def _delist_misfits(self, plan: Planned, held: Claim) -> None:
-        """Delists indexes with other file groups than planned; removes our files from those of another writer.
-
-        Where an earlier attempt listed all of the plan, and one of its indexes is built again now, the others are, too:
-        their files are of the one deltacommit that this instant can have in the metadata table.
+        """Delists indexes with other file groups than planned; removes our files from those of another writer. All of
+        the plan's go where one is built again: their files are of the one deltacommit of this instant.
         """
         if TableConfig.load(self.storage).metadata_partitions.isdisjoint(plan.names):
             return

@@ -41,8 +41,8 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import check_file_name
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
+from hudi_core.services.indexing.build import GROUPS, misfits, requested_counts
 from hudi_core.services.indexing.job import IndexingJob
-from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.index_drop import pending_builds
 from hudi_core.services.metadata.initialization import Initializations, index_warnings, partitioned_record_index
@@ -81,14 +81,10 @@ class IndexingService(InstantService):
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Requests an indexing action for the named indexes that are neither listed nor planned
-        (ScheduleIndexActionExecutor).
-
-        A listed row-level index with another number of file groups than `airflow_hudi.indexing.file_groups` is planned
-        as well and resized. The plan names the last indexed instant: the last write before the first one that is
-        pending. As in Hudi the partitions become inflight when a run starts; the definition of a secondary or
-        expression index is put first, by which Hudi's indexer finds it. Raises as requested_indexes; ConfigError for a
-        number of file groups that no named index can have; UnsupportedError for an index that this release does not
-        keep; LockError.
+        (ScheduleIndexActionExecutor), and to resize those with other file groups than
+        `airflow_hudi.indexing.file_groups`. As in Hudi the partitions become inflight when a run starts; the definition
+        of a secondary or expression index is put first. Raises as requested_indexes; ConfigError for a number of file
+        groups that no named index can have; UnsupportedError for an index that this release does not keep; LockError.
         """
         requested = requested_indexes(
             context.config, load_index_definitions(context.storage, context.config), context.options
@@ -154,13 +150,9 @@ class IndexingService(InstantService):
 
 
 def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> str:
-    """Just before the latest completed write, so that it is never the latest completed action itself
-    (docs/decisions/0017).
-
-    A writer of Hudi 1.x that begins an index takes the latest completed action of the data table, and where that is an
-    indexing, its name (generateUniqueInstantTime). It rolls back what the metadata table has of that name, which is the
-    index of the action, and with each further index the one that it began before it. A write leaves the timeline only
-    by a later action.
+    """Just before the latest completed write, so that it is never the latest completed action itself: a writer of Hudi
+    1.x that begins an index would take its name (generateUniqueInstantTime), and roll back what the metadata table has
+    of it (docs/decisions/0017). A write leaves the timeline only by a later action.
     """
     of_metadata = MetadataTimeline(context.storage, config).active.load().requested_times
     return context.clock().before(max(timeline.commits().requested_times), timeline, of_metadata)
@@ -222,10 +214,8 @@ class RequestedIndexes:
 def requested_indexes(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
 ) -> RequestedIndexes:
-    """The indexes that `options` name, if any; `defined` are those that the table has definitions of.
-
-    Raises ConfigError when they name an index otherwise than it is defined; UnsupportedError for one that the table's
-    version does not have.
+    """The indexes that `options` name, if any; `defined` are those that the table has definitions of. Raises
+    ConfigError for another definition, UnsupportedError for one that the table's version does not have.
     """
     names = {name for key, name in _BY_SWITCH if key.read(options)}
     definitions = {}

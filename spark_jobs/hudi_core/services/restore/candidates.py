@@ -41,7 +41,6 @@ class Restorable:
 
 
 def commit_at(timeline: Timeline, time: str) -> Instant | None:
-    """The completed commit at `time`."""
     return next((instant for instant in timeline.commits() if instant.requested_time == time), None)
 
 
@@ -53,15 +52,14 @@ class RestoreCandidates:
         self._timeline = timeline
 
     def all(self) -> list[Restorable]:
-        """Every completed commit, oldest first."""
         return [
             Restorable(item.requested_time, item.action, item.requested_time in self._saved, self.reason(item))
             for item in self._timeline.commits()
         ]
 
     def check(self, time: str) -> Instant:
-        """The commit at `time`. Raises ConfigError without one, TimelineError naming why it cannot be restored
-        (UnsupportedError behind a downgrade).
+        """Raises ConfigError without a commit, TimelineError for one not to restore (UnsupportedError behind a
+        downgrade).
         """
         target = commit_at(self._timeline, time)
         if target is None:
@@ -100,11 +98,10 @@ class RestoreCandidates:
 
     @cached_property
     def retained(self) -> str | None:
-        """The oldest commit that no clean, completed or pending, has taken files from; None without commits and cleans.
-
-        As SavepointActionExecutor.getLastCommitRetained. A clean by file versions names no commit: then it is the last
-        write before it (Hudi 1.2; 0.15 fails there). Unlike Hudi also cleans that are archived count: a savepoint keeps
-        commits on the timeline, while cleans go on being archived.
+        """The oldest commit that no clean, completed or pending, has taken files from
+        (SavepointActionExecutor.getLastCommitRetained); None without commits and cleans. A clean by file versions names
+        none: then the last write before it, as in Hudi 1.2. Unlike in Hudi archived cleans count: a savepoint keeps
+        older commits.
         """
         timeline, active = self._timeline, self._context.active
         first = timeline.commits().first()
@@ -129,10 +126,8 @@ class RestoreCandidates:
         return sorted((item for item in writes if self._is_after(item, target)), key=order, reverse=True)
 
     def timeline(self, target: Instant) -> Timeline:
-        """The timeline by which file slices are what they are after the restore.
-
-        What goes is a pending write there. Were it left out, one that is older than the rest would count as archived,
-        and so as completed.
+        """The timeline by which file slices are what they are after the restore. What goes is a pending write there:
+        left out, one that is older than the rest would count as archived, and so as completed.
         """
         going = set(self.after(target))
         return Timeline(
@@ -141,17 +136,14 @@ class RestoreCandidates:
         )
 
     def why_lost(self, target: Instant) -> str | None:
-        """Why rows of `target` would be missing after the restore; None where none would.
-
-        That no clean has gone beyond `target` by requested time is a rule of its own (`retained`).
-        """
+        """Why rows of `target` would be missing after the restore, but for cleans by requested time (`retained`)."""
         going = self.after(target)
         return self._lost_with_slices(going) or self._lost_to_cleans(target, going) or self._cut_off_by(target)
 
     def _cut_off_by(self, target: Instant) -> str | None:
         """In layout 1, where a compaction goes that a downgrade made: a log file which it compacted. Without it the
-        file's slice has no base file, and its plan names log files that are not of the slices there, so that its
-        rollback fails. Only where a completed compaction goes are the files listed, once for all targets.
+        slice has no base file, and its plan names log files of others, so that its rollback fails. Files are listed
+        once, if at all.
         """
         if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
             return None
@@ -165,9 +157,7 @@ class RestoreCandidates:
         return None
 
     def _is_after(self, instant: Instant, target: Instant) -> bool:
-        """Layout 1 goes by requested time, as do compactions of a merge-on-read table. Layout 2 goes by completion,
-        with what is pending after all that is completed.
-        """
+        """Layout 1 and compactions of merge-on-read tables go by requested time; else by completion, pending last."""
         if instant.requested_time == target.requested_time:
             return False
         by_request = self._context.config.is_merge_on_read and (
@@ -192,9 +182,7 @@ class RestoreCandidates:
         return None
 
     def _lost_to_cleans(self, target: Instant, going: list[Instant]) -> str | None:
-        """A write that was requested before `target` and completed after it goes, but cleans go by requested time: what
-        it replaced may be gone.
-        """
+        """What was requested before `target` and completed after it goes, but cleans go by requested time."""
         overtaken = [item for item in going if item.is_completed and item.requested_time < target.requested_time]
         if not overtaken:
             return None

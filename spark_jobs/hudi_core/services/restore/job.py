@@ -81,11 +81,9 @@ class RestoreJob(Job[RestorePlan, None]):
         return timeline.get(self.instant, Action.RESTORE)
 
     def plan(self, timeline: Timeline) -> RestorePlan:
-        """The plan that was requested. Pending rollbacks that it is going to finish are checked now, before a file of
-        any of them is deleted.
-
-        Raises FormatError for what cannot be followed, and for a plan that goes back to something else than its target,
-        TimelineError where an instant that has to go was savepointed.
+        """The plan that was requested. Pending rollbacks that it finishes are checked before a file of any is deleted.
+        Raises FormatError for what cannot be followed, or goes back to something else than its target, TimelineError
+        where an instant that has to go was savepointed.
         """
         if any(item.time == self._plan.target for item in self._plan.instants):
             self._refuse(f"takes away {self._plan.target}, to which it restores")
@@ -151,7 +149,6 @@ class RestoreJob(Job[RestorePlan, None]):
         return Completion(content, None, partial(self._publish, held.epoch))
 
     def leftovers(self) -> bool:
-        """Whether there is anything to clean up behind the completed restore."""
         timeline = self.active.load()
         times = (self.instant, *(item.time for item in self._gone(timeline)))
         return bool(self._rollbacks(timeline)) or any(_has_leftovers(self.storage, time) for time in times)
@@ -223,8 +220,8 @@ class RestoreJob(Job[RestorePlan, None]):
             log.warning("%s was written while the table was restored to %s", named, self._plan.target)
 
     def _rollbacks(self, timeline: Timeline) -> list[str]:
-        """The rollbacks of this restore, and earlier ones behind the target, which would hold up the metadata table's
-        compaction; the newest first. A later rollback belongs to another writer.
+        """Those of this restore, and earlier ones behind the target, which would hold up the metadata table's
+        compaction; newest first.
         """
         named = {item.time for item in self._plan.instants}
         behind = timeline.of_actions(Action.ROLLBACK).after(self._plan.target).instants
@@ -240,7 +237,6 @@ class RestoreJob(Job[RestorePlan, None]):
 
 
 def _has_leftovers(storage: Storage, time: str) -> bool:
-    """Whether markers, a heartbeat or claims of an instant are there."""
     markers = marker_folder(time)
     return bool(
         storage.list_files(markers)

@@ -44,9 +44,7 @@ class Savepoint:
 
 def savepoint_create(context: TableContext, instant: str | None, owner: Owner, *, comment: str = "") -> Savepoint:
     """Keeps the files of the table at the completed commit `instant`, the newest when None; an existing one stays.
-
-    Raises ConfigError when there is no such commit on the timeline, TimelineError when a clean may have removed files
-    of it, ConflictError while another process makes it.
+    Raises ConfigError without such a commit, TimelineError when a clean may have removed files of it, ConflictError.
     """
     time_of = instant or _newest(context, context.active.load())
     job = SavepointJob(Run(context, time_of, owner), comment)
@@ -64,9 +62,7 @@ def _newest(context: TableContext, timeline: Timeline) -> str:
 
 
 def existing_savepoint(context: TableContext, instant: str | None) -> Savepoint | None:
-    """The result of savepoint_create where the savepoint is there and completed; None where there is none. Raises
-    ConfigError for a table without a commit.
-    """
+    """As savepoint_create, where it is there and completed; else None. Raises ConfigError without a commit."""
     timeline = context.active.load()
     time_of = instant or _newest(context, timeline)
     savepoint = timeline.find(time_of, Action.SAVEPOINT)
@@ -82,14 +78,12 @@ def savepoint_list(context: TableContext) -> list[Savepoint]:
 
 
 def read_savepoint(context: TableContext, instant: Instant) -> SavepointMetadata:
-    """What a completed savepoint keeps."""
     return decode_savepoint(context.active.read_details(instant), path=context.active.path_of(instant))
 
 
 def savepoint_of(
     instant: str, metadata: SavepointMetadata, *, existed: bool = True, deleted: bool = False
 ) -> Savepoint:
-    """The savepoint of `instant`."""
     files = sum(len(names) for names in metadata.files.values())
     return Savepoint(instant, metadata.by, metadata.at_ms, metadata.comment, files, existed, deleted)
 
@@ -142,7 +136,6 @@ class SavepointJob(Job[None, None]):
             _files(self.context, timeline, self.instant)  # what cannot be listed shows before the claim
 
     def begin(self, plan: None, held: Claim) -> None:
-        """Lists the files under the lock."""
         with self.context.lock(self.owner) as lock:
             timeline = self.active.load()
             _check(self.context, timeline, self.instant)
@@ -158,8 +151,8 @@ class SavepointJob(Job[None, None]):
         return Completion(self._content, None, preconditions=(partial(_check, self.context, instant=self.instant),))
 
     def withdraw(self, plan: None, held: Claim, error: HudiError) -> None:
-        """Removes the inflight file that this run made; where the commit may no longer be kept, that of an earlier run
-        as well. Where that fails, or the claim is lost, the file stays to the next run.
+        """Removes the inflight file that this run made; where the commit may no longer be kept, an earlier run's as
+        well.
         """
         is_lost = isinstance(error, (ConfigError, TimelineError))
         if held.may_have_decided or not (self._began or is_lost):
@@ -196,11 +189,9 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
 
 def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:
     """The files of each partition's slices at a commit that passed _check; of a slice all log files, those since then
-    included.
-
-    By requested time, as Hudi lists them, and those of the table as a restore to the commit leaves it. In layout 2 that
-    goes by completion: what a write replaced that was requested before the commit and completed after it comes back,
-    and log files that lie on a compaction since then belong to the slice below.
+    included. By requested time, as Hudi lists them, and those of the table as a restore leaves it: in layout 2 that
+    goes by completion, so that what a later completion replaced comes back, and later log files belong to the slice
+    below.
     """
     listing = context.listing(context.metadata_table("auto", timeline))
     view = context.view(timeline, listing=listing)

@@ -29,12 +29,10 @@ _NOTHING_LATER = "nothing was written after it"
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """`instant` is the restore's own, None in a dry run and when nothing had to go; `target` what the table went back
-    to.
-
-    `target` is None where a dry run only lists. `reason` says why nothing had to go. `restorable`, of a dry run: every
-    completed commit, and why it cannot be restored. `dropped_indexes`: partitions of the metadata table that this run
-    dropped, as they cannot go back; all of them where the metadata table went.
+    """`instant` is the restore's own, None in a dry run and when nothing had to go, for which `reason` says why;
+    `target` what the table went back to, None where a dry run only lists. `restorable`, of a dry run: every completed
+    commit, and why it cannot be restored. `dropped_indexes`: partitions of the metadata table that went as they cannot
+    go back.
     """
 
     instant: str | None
@@ -45,7 +43,6 @@ class RestoreResult:
     dropped_indexes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl restore --json`."""
         document = asdict(self) | {"removed": self.removed.to_dict(), "restorable": [*map(asdict, self.restorable)]}
         if not self.restorable and self.target is not None:
             del document["restorable"]
@@ -55,14 +52,10 @@ class RestoreResult:
 
 
 def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> RestoreResult:
-    """Rolls back all writes after the completed commit `instant`, savepointed or not.
-
-    A pending restore to `instant` is finished under its own instant; pending rollbacks are finished first. With
-    `dry_run` nothing is written, and the result names the instants to remove and those that can be restored.
-
-    Raises ConfigError for an instant that is no completed commit of the timeline, TimelineError when its files may be
-    gone or something after it must stay (services.restore.candidates), ConflictError while a writer is alive or another
-    process restores.
+    """Rolls back all writes after the completed commit `instant`, savepointed or not. A pending restore to `instant` is
+    finished under its own instant; pending rollbacks are finished first. With `dry_run` nothing is written. Raises
+    ConfigError for what is no completed commit of the timeline, TimelineError when its files may be gone or something
+    after it must stay (candidates.py), ConflictError while a writer is alive or another process restores.
     """
     timeline = context.active.load()
     pending = _pending_restore(context, timeline, instant)
@@ -84,9 +77,7 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
 
 
 def nothing_to_restore(context: TableContext, instant: str, owner: Owner) -> RestoreResult | None:
-    """The result of a restore behind which nothing was written; None where it has work. Nothing is written. Raises as
-    restore but for ConflictError.
-    """
+    """The result of a restore without work; else None. Nothing is written. Raises as restore but for ConflictError."""
     timeline = context.active.load()
     if _pending_restore(context, timeline, instant) is not None:
         return None

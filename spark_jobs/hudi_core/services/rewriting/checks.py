@@ -42,8 +42,8 @@ _BY_HUDI = "use Hudi's own service"
 
 
 def check_table(context: TableContext) -> None:
-    """Raises UnsupportedError where rows or metadata would not be kept correct: metadata partitions that this engine
-    cannot update, base files other than Parquet. Who merges log files also asks for the MergePolicy.
+    """Raises UnsupportedError for metadata partitions that this engine cannot update, and base files other than
+    Parquet.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
@@ -64,9 +64,8 @@ def check_merged_table(context: TableContext) -> None:
 
 
 def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
-    """Raises UnsupportedError for a table with schema-on-read evolution: the latest commit carries its schema, or there
-    is a history of it. Hudi's clusterings carry none, so that the latest commit alone does not tell
-    (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata passes over them).
+    """Raises UnsupportedError for a table with schema-on-read evolution: by the latest commit, or as there is a
+    history, since Hudi's clusterings carry none (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata).
     """
     recorded_in = None
     latest = timeline.commits().last()
@@ -162,9 +161,8 @@ def check_no_plans_on(
 
 
 def check_not_undone(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
-    """Raises ConflictError where one of the commits `known` is neither on the timeline nor archived, or is going to be
-    rolled back: its rows would come back, what it had replaced is there again. A writer that cleans failed writes
-    lazily may do so whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    """Raises ConflictError where one of the commits `known` is gone, or going to be rolled back: its rows would come
+    back. A LAZY writer may do so whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
     undone = context.undone_among(known, now)
     if undone is not None:

@@ -76,7 +76,6 @@ class RewriteJob(Job[Plan, Rewritten]):
         return b""
 
     def absent(self, called: str) -> ConfigError:
-        """The timeline holds no such instant."""
         return ConfigError(
             f"the timeline holds no {called} at instant {self.instant}",
             path=self.active.folder,
@@ -88,7 +87,6 @@ class RewriteJob(Job[Plan, Rewritten]):
         return bool(list_markers(self.storage, self.instant))
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
-        """Those of the plan's file groups, where the options enable them."""
         return file_group_locks(self.context, held, self.file_groups(plan))
 
     def begin(self, plan: Plan, held: Claim) -> None:
@@ -105,8 +103,8 @@ class RewriteJob(Job[Plan, Rewritten]):
 
     def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
         """Deletes this attempt's own files, by the epoch in their write token, when the instant has another owner, is
-        completed, or is gone: no other run would look for a file written after its clean-up. An instant that is still
-        ours the next attempt rolls back; one that was decided is completed with these files.
+        completed, or is gone: no other run would look for them. An instant that is still ours the next attempt rolls
+        back; one that was decided is completed with these files.
         """
         instant = self.active.load().find(self.instant, self.action)
         is_completed = instant is not None and instant.is_completed
@@ -127,7 +125,6 @@ class RewriteJob(Job[Plan, Rewritten]):
         self._clean_up(self.touched(self.file_groups(plan)), done.stats)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """By what the commit says."""
         instant = self.find(self.active.load())
         metadata = self.active.read_commit(instant)
         metadata.check_paths(source=self.active.path_of(instant))
@@ -145,7 +142,6 @@ class RewriteJob(Job[Plan, Rewritten]):
         return frozenset(group.partition for group in groups) | {marker.partition for marker in markers}
 
     def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
-        """Files, bytes and rows written."""
         stats = [] if done is None else done.stats
         return replace(
             super().result(done, seconds),
@@ -169,9 +165,8 @@ class Attempt:
         expected_files: int | None = None,
         new_schema: AvroSchema | None = None,
     ) -> None:
-        """`groups` are the file groups that are rewritten, `timeline` is that of the start; `expected_files` come of
-        them, as many as there are groups unless given. `new_schema` is that of the table, without meta fields, where
-        the commit changes it.
+        """`groups` are rewritten, `timeline` is that of the start; `expected_files` come of them, by default as many.
+        `new_schema` is the table's, without meta fields, where the commit changes it.
         """
         self._job = job
         self._groups = groups
@@ -199,19 +194,16 @@ class Attempt:
             job.active.remove(job.instant, job.action, State.INFLIGHT)
             raise
 
-    def passed_over(self, corrupt_blocks: int) -> None:
-        """Says how many corrupt log blocks were passed over."""
-        if corrupt_blocks:
+    def keep(self, rewritten: Rewritten) -> None:
+        """Removes files that no result names, before the lock is taken. Raises ExecutionError where one is missing."""
+        if rewritten.corrupt_blocks:
             log.warning(
                 "%s %s passed over %d corrupt log blocks, as queries do; no completed commit has rows in them, unless "
                 "that was allowed",
                 self._job.operation,
                 self._job.instant,
-                corrupt_blocks,
+                rewritten.corrupt_blocks,
             )
-
-    def keep(self, rewritten: Rewritten) -> None:
-        """Removes files that no result names, before the lock is taken. Raises ExecutionError where one is missing."""
         look_again(self._job.storage)  # the engine's work took a while
         winners = _sizes(rewritten.stats)
         kept = self._remove_losers(winners)
@@ -271,7 +263,6 @@ class Attempt:
     def _staged_rows(
         self, publisher: MetadataPublisher, moved: Sequence[SliceChange], *, adds_partitions: bool
     ) -> StagedRows | None:
-        """What became of rows, staged for the row-level indexes."""
         job, context, timeline = self._job, self._job.context, self._timeline
         names = publisher.row_indexes if job.changes_rows else publisher.row_indexes & {RECORD_INDEX}
         if not moved or not names:

@@ -112,7 +112,6 @@ class FileGroupWriter:
 
     @property
     def next_row(self) -> int:
-        """The sequence number that the next row would get."""
         return self._rows
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -227,7 +226,6 @@ class FileGroupWriter:
 def statistics_of(
     storage: Storage, stat: WriteStat, requirements: StatisticsRequirements | None, *, is_base: bool = True
 ) -> FileStatistics | None:
-    """Those of a new file that are required."""
     return None if requirements is None else read_file_statistics(storage, file_of(stat, is_base=is_base), requirements)
 
 
@@ -239,9 +237,8 @@ def prove_files(
     *,
     with_statistics: bool,
 ) -> Rewritten:
-    """The new files, once they are shown to hold as many rows as there are by partition. Raises ExecutionError
-    otherwise: another number of rows; a file that is not a new one of these partitions, or has the id of one that it
-    replaces; statistics that are missing.
+    """The new files, shown to hold as many rows as there are by partition. Raises ExecutionError otherwise, and for a
+    file that is not a new one of these partitions, or has the id of one that it replaces; missing statistics.
     """
     stats = [file.stat for file in files]
     known = frozenset(group.file_id for group in replaced)

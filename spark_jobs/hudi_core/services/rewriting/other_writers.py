@@ -69,8 +69,8 @@ def may_be_eager(context: TableContext) -> bool:
 
 
 def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, action: str = Action.COMPACTION) -> None:
-    """Raises ConflictError while a write is pending that began before the plan at `instant` was there, by the storage's
-    clock. What a completed one wrote is compared with the plan. `action` is that of the plan's file.
+    """Raises ConflictError while a write is pending that began before the plan at `instant`, whose file has `action`,
+    was there by the storage's clock. What a completed one wrote is compared with the plan.
     """
     plan = context.active.path(instant, action, State.REQUESTED)
     for writer, changed in _live(context, timeline, action):
@@ -116,8 +116,7 @@ def conflict_checks(
     operation_start: OperationStart,
 ) -> tuple[Precondition, ...]:
     """What Completer.complete must check for `action` (the pending name; `clustering` in either layout), which changes
-    `groups`. Empty where Hudi compares such a commit with nothing. `operation_start` is the timeline's state when the
-    work started.
+    `groups`: nothing where Hudi compares nothing. `operation_start` is the timeline's state at the start.
     """
     strategy = CONFLICT_STRATEGY.read(context.options)
     compared = is_compared(action, operation_type, CONCURRENCY_MODE.read(context.options), strategy)

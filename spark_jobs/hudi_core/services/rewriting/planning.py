@@ -87,9 +87,7 @@ def held_groups(pending: PendingWork) -> set[FileGroupId]:
 def within_budget(
     options: Mapping[str, str], items: Sequence[Item], size: Callable[[Item], int], gain: Callable[[Item], float]
 ) -> tuple[list[Item], list[Item]]:
-    """The items that PLAN_MAX_BYTES takes, by their bytes and gains, and the others, both in order: all are taken
-    without the option, and one in any case.
-    """
+    """What PLAN_MAX_BYTES takes, by bytes and gains, and the rest, in order: without it all, one in any case."""
     room = PLAN_MAX_BYTES.read(options)
     if room is None or sum(map(size, items)) <= room:
         return list(items), []
@@ -164,8 +162,8 @@ class RewriteService(InstantService, Generic[P]):
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans an instant and requests it. The table is read without the lock, and again under it where its timeline
-        has changed. The instant is drawn before the last look at the timeline: what completes meanwhile is after it.
-        Raises UnsupportedError as `check`, ConfigError for options, FormatError for an unsafe pending plan.
+        has changed. What completes meanwhile is after the instant. Raises UnsupportedError as `check`, ConfigError for
+        options, FormatError for an unsafe pending plan.
         """
         timeline = context.active.load()
         self.check(context, timeline)

@@ -8,9 +8,9 @@ hashes are added up. Sums do not depend on the order of rows, nor on which file 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,8 +46,8 @@ _MASK: Final = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The new files and their write stats, once they are checked against the plan. `statistics` are those of the same
-    files in the same order; none where none were required. `corrupt_blocks` are those that were passed over.
+    """New files that are checked against the plan, with stats and, where required, statistics in the same order;
+    `corrupt_blocks` were passed over.
     """
 
     files: Sequence[DataFileRef]
@@ -56,20 +56,15 @@ class Rewritten:
     corrupt_blocks: int = 0
 
 
-class OperationResult(Protocol):
-    """What came of an operation of a compaction or log compaction."""
+@dataclass(frozen=True, slots=True)
+class OperationResult:
+    """What came of an operation of a compaction or log compaction. `stat` is None where there was nothing to write,
+    `statistics` also where none were required. `corrupt` counts corrupt log blocks that were passed over.
+    """
 
-    @property
-    def stat(self) -> WriteStat | None:
-        """Of the new file; None where there was nothing to write."""
-
-    @property
-    def statistics(self) -> FileStatistics | None:
-        """Of the new file, where they were required."""
-
-    @property
-    def corrupt(self) -> int:
-        """Corrupt log blocks that were passed over."""
+    stat: WriteStat | None
+    statistics: FileStatistics | None
+    corrupt: int = field(default=0, kw_only=True)
 
 
 Result = TypeVar("Result", bound=OperationResult)
@@ -85,8 +80,7 @@ def prove_operations(
     with_statistics: bool,
 ) -> Rewritten:
     """The new files, base files or log files, once each is shown to be that of its operation and has passed `check`,
-    which gets the text by which errors name the result, and sees those without a file as well. Raises ExecutionError
-    where results and operations do not agree one by one, or where statistics are missing.
+    which gets the text by which errors name the result. Raises ExecutionError where these do not agree one by one.
     """
     if len(results) != len(operations):
         raise unproved(f"the plan has {len(operations)} operations, the engine returned {len(results)} results")
@@ -128,7 +122,6 @@ def _check_identity(
 
 
 def file_of(stat: WriteStat, *, is_base: bool = True) -> DataFileRef:
-    """The file that a write stat is of."""
     return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=is_base)
 
 
@@ -153,7 +146,6 @@ class RowSum:
     total: int
 
     def plus(self, other: RowSum) -> RowSum:
-        """Of both."""
         return RowSum(self.rows + other.rows, (self.total + other.total) & _MASK)
 
 
@@ -167,9 +159,8 @@ def check_all_rows(
     ignored: Iterable[str] = (),
 ) -> None:
     """Raises ExecutionError unless the new files of `instant` hold, partition by partition, the rows of the slices that
-    were planned, in all columns but the file's name and `ignored`. `timeline` is that by which the files were written.
-    Errors as SliceReader.read. Memory of a task: that of a reader, and some 20 bytes for each byte of a batch's rows as
-    text.
+    were planned, but for the file's name and columns `ignored`. Errors as SliceReader.read. Memory of a task: that of a
+    reader, and some 20 bytes for each byte of a batch's rows as text.
     """
     schema = table_schema(context.storage, context.config, timeline)
     spec = to_text(reader_spec(context, schema, timeline, merge_logs=True))
@@ -240,7 +231,6 @@ def row_hashes(batch: pa.RecordBatch) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=4)
 def _powers(count: int) -> NDArray[np.uint64]:
-    """Powers of an odd number modulo 2^64."""
     return np.cumprod(np.full(count, _FACTOR, np.uint64), dtype=np.uint64)
 
 

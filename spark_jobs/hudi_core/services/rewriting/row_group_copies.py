@@ -87,7 +87,6 @@ class RowGroupPlan:
         self._ranges = None if column is None else chunk_ranges(self._base.metadata, column, pa.string())
 
     def parts(self) -> Iterator[RowGroups]:
-        """All row groups in their order."""
         merged: list[int] = []
         for number in range(self._base.metadata.num_row_groups):
             keys = self._keys_if_untouched(number) if self._may_copy(number) else None
@@ -112,8 +111,8 @@ class RowGroupPlan:
         return not small and codecs == {self.codec}
 
     def _keys_if_untouched(self, number: int) -> list[pa.Array] | None:
-        """The keys of a row group of which the logs hold none, where they were requested; None for another one. Raises
-        CorruptFileError for a row without a key, which is not copied either.
+        """Of a row group of which the logs hold none; None for another one. Raises CorruptFileError for a row without a
+        key.
         """
         group_keys: list[pa.Array] = []
         if self.keys is None:
@@ -138,7 +137,6 @@ class RowGroupPlan:
         return bool(low < high)
 
     def _has_all_keys(self, number: int) -> bool:
-        """Whether the footer says so."""
         return self._ranges is not None and self._ranges.null_count[number].as_py() == 0
 
     def _candidates(self, number: int, keys: pa.Array) -> pa.Array:

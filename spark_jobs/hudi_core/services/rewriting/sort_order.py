@@ -50,12 +50,10 @@ class SortOrder:
 
     @property
     def read_columns(self) -> list[str]:
-        """The top-level columns that the keys are made of."""
         return list(dict.fromkeys([*(name.split(".")[0] for name in self.columns), RECORD_KEY]))
 
     @property
     def bits(self) -> int:
-        """Of each column on a curve."""
         return min(_MOST_BITS, _CURVE_BITS // max(1, len(self.columns)))
 
     def keys(self, batch: pa.RecordBatch) -> pa.Array:
@@ -212,8 +210,8 @@ def _bounds(data: bytes) -> Sequence[pa.Array]:
 
 
 def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: int) -> Iterator[pa.Table]:
-    """The rows of sorted pieces in the order of their keys, with the columns of `schema`. Pieces come by their first
-    keys, so what is below the next piece's first key is final. `hold` bytes are taken together at least.
+    """The rows of sorted pieces in the order of their keys, with the columns of `schema`: what is below the next
+    piece's first key is final. `hold` bytes are taken together at least.
     """
     keyed = schema.append(pa.field(SORT_KEY, pa.binary()))
     waiting: list[pa.Table] = []

@@ -41,10 +41,8 @@ _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
 @dataclass(frozen=True, slots=True)
 class RollbackInputs:
-    """What the rules go by, besides the timeline and the instant. `clusterings`: the pending replacecommits of layout 1
-    that are clusterings. `heartbeat`: whether the instant has a heartbeat file, which a writer with the LAZY policy
-    left. `cleaned`: cleans that removed, or are going to remove, what the file groups that the instant wrote or
-    replaced held before.
+    """What the rules go by, besides the timeline and the instant: the pending `clusterings` of layout 1; a `heartbeat`
+    file of the instant, left by a LAZY writer; `cleaned`: cleans of what its file groups held before.
     """
 
     eager: bool
@@ -165,9 +163,8 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
 
 
 def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError where partitions were initialized since `target` completed.
-
-    Checked under the table lock when a rollback begins: that makes its instant pending, so later partitions lack it.
+    """Raises TimelineError where partitions were initialized since `target` completed. Under the table lock: later
+    partitions lack it, as it is pending then.
     """
     if not target.is_completed or not context.has_metadata_table:
         return
@@ -185,7 +182,6 @@ def check_not_initialized_since(context: TableContext, target: Instant) -> None:
 
 
 def read_inputs(context: TableContext, timeline: Timeline, target: Instant) -> RollbackInputs:
-    """The inputs for rolling `target` back now."""
     return RollbackInputs(
         eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
         clusterings=frozenset(read_clustering_plans(context.active, timeline)),
@@ -210,8 +206,7 @@ def cleans_since(
     archived: Iterable[Instant] = (),
 ) -> tuple[str, ...]:
     """The cleans, of the timeline and `archived`, after the instant that delete its replaced files, or the previous
-    slice of a file it wrote. A slice of an instant in `going`, which is undone as well, is no loss. Of the file groups
-    in `kept` those files are kept that were replaced.
+    slice of a file it wrote, unless that is of an instant in `going`. Of file groups in `kept` replaced files stay.
     """
     metadata = failed_of(context, target).metadata
     if metadata is None:
@@ -231,9 +226,7 @@ def cleans_since(
 
 
 def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
-    """File group and instant of each data file that a completed clean, also an archived one, deleted, or the plan of a
-    pending one names.
-    """
+    """File group and instant of each data file that a completed clean deleted, or the plan of a pending one names."""
     deleted: Mapping[str, Sequence[str]]
     if clean.is_completed:
         path = context.active.path_of(clean)
@@ -254,8 +247,8 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
 
 
 def _of_empty_plan(context: TableContext, clean: Instant) -> Mapping[str, Sequence[str]]:
-    """Nothing: without its plan no process can have started the clean (CleanActionExecutor takes it off the timeline).
-    Raises CorruptFileError where it is inflight, and while the plan may still be written.
+    """Nothing: without its plan no process can have started it. Raises CorruptFileError where it is inflight, and while
+    the plan may still be written.
     """
     path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
     if clean.state is State.REQUESTED and not may_be_written(context.active, path):

@@ -46,7 +46,6 @@ class Removed:
     instants: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Counts of files and bytes, and the instants."""
         return {"files": len(self.files), "bytes": sum(self.files.values()), "instants": list(self.instants)}
 
 
@@ -80,8 +79,8 @@ class RollbackExecution:
         return timeline.find(self.plan.instant, self.plan.action)
 
     def check(self, timeline: Timeline, undone: Collection[str] = ()) -> None:
-        """Raises FormatError, naming the plan's file, for a log file to delete that holds rows of another completed
-        instant (used_log_file). `undone` are the instants that a restore takes back as well.
+        """Raises FormatError, naming the plan's file, for a log file to delete with rows of another completed instant
+        (used_log_file); `undone` are those that a restore takes back as well.
         """
         used = used_log_file(self._context, timeline, self.plan.instant, self.steps, undone)
         if used is not None:
@@ -126,9 +125,8 @@ class RollbackExecution:
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
 
     def _withhold(self, target: Instant) -> None:
-        """Makes a compaction or clustering a pending write, so that no writer with inline services takes up its plan.
-
-        Pending it stays: blocks of an instant that is neither pending nor rolled back count. May be repeated.
+        """Makes a planned action a pending write, so that no writer with inline services takes up its plan; pending, as
+        blocks of another instant count. May be repeated.
         """
         time_of, written_as = target.requested_time, completed_action(target.action)
         if is_planned(self._context, target):
@@ -156,14 +154,12 @@ class RollbackExecution:
         )
 
     def undo_files(self, extra: Steps = ()) -> list[Undone]:
-        """Undoes what the plan names and `extra`."""
         steps = [*self.steps, *extra]
         self.removed, plan = sizes_of(self._context, steps), self.plan
         log.info("rollback %s of %s %s: %d files", self.rollback, plan.action, plan.instant, len(self.removed))
         return FileRollback(self._storage, plan.instant, self.rollback).run(steps)
 
     def metadata(self, undone: Iterable[Undone]) -> RollbackMetadata:
-        """What was done, as the completed file records it."""
         partitions = []
         for part in undone:
             deleted = tuple(plan_address(self._storage, join(part.partition, name)) for name in part.deleted)
@@ -180,11 +176,9 @@ def is_planned(context: TableContext, instant: Instant) -> bool:
 
 
 def keeps_plan(context: TableContext, target: Instant) -> bool:
-    """Whether a rollback leaves the instant requested: a compaction or clustering that is inflight.
-
-    A log compaction only where its files go as a whole. Where a command block cancels its blocks, that would hide from
-    some readers what another attempt writes under the same instant, so it goes with its plan
-    (HoodieTable.rollbackInflightLogCompaction).
+    """Whether a rollback leaves the instant requested: a compaction or clustering that is inflight, and a log
+    compaction where its files go as a whole. A command block that cancels its blocks would hide what another attempt
+    writes (HoodieTable.rollbackInflightLogCompaction).
     """
     if target.state is not State.INFLIGHT or not is_planned(context, target):
         return False

@@ -43,10 +43,7 @@ class Leftovers:
 
 
 def find_leftovers(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> Leftovers:
-    """What attempts at `instant` left in the planned partitions and in those that markers name. Needs no claim.
-
-    `action` is the pending one: of a compaction, a log compaction or a clustering.
-    """
+    """What attempts at `instant`, of a pending `action`, left in partitions and where markers are. Needs no claim."""
     publisher = context.metadata_publisher()
     return Leftovers(
         tuple(attempt_files(context, instant, action, partitions)),
@@ -56,8 +53,8 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
 
 
 def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """The files of attempts. Log files named after a compaction's instant in version 6 are other writers', and those
-    named after a clustering's in any: it writes none (is_named_after_another).
+    """Log files named after a compaction's instant in version 6 are other writers', and after a clustering's in any
+    (is_named_after_another).
     """
     logs = action not in REPLACING_ACTIONS and context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
@@ -71,9 +68,7 @@ def roll_back_attempt(
     context: TableContext, instant: str, action: str, partitions: Iterable[str], claim: Claim
 ) -> tuple[str | None, dict[str, int]]:
     """Rolls leftovers at `instant` back, under the caller's `claim` on it: the instant of the rollback, None where
-    nothing had to go, and the files that went, with their sizes in bytes by path.
-
-    Every step may be repeated: an attempt that dies here is resumed under the same rollback instant. In the end the
+    nothing had to go, and sizes in bytes of the files that went, by path. May be repeated after a crash. In the end the
     instant is requested, unless nothing but its inflight file was there.
     """
     if is_untouched(context, instant, action, claim):

@@ -71,11 +71,9 @@ def finish_restore(target: str, restore: str, table: str = "TABLE") -> str:
 
 
 def dead_rollbacks(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[str]:
-    """Those of pending_rollbacks that no writer of Hudi may be at: what a run without a name may finish.
-
-    One that this engine planned or claimed is among them: its claim names the owner. One of Hudi's is when its
-    heartbeat expired (1.2 makes one where it has several writers), and without one when it did not change for
-    `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy whatever its age.
+    """Those of pending_rollbacks that no writer of Hudi may be at: ours, whose claim names the owner; of Hudi's those
+    whose heartbeat expired (1.2 makes one where it has several writers), and without one those that did not change for
+    `airflow_hudi.failed_writes.silent_minutes`; with the EAGER policy all.
     """
     pending = pending_rollbacks(context.active, timeline)
     if failed_writes_policy(context.options) is FailedWrites.EAGER:
@@ -94,12 +92,9 @@ def dead_rollbacks(context: TableContext, timeline: Timeline, *, dry_run: bool =
 
 
 def failed_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = False) -> list[Instant]:
-    """The pending writes that failed, newest first, as they are to be rolled back.
-
-    By the policy of `hoodie.cleaner.policy.failed.writes`: LAZY, our default, takes those whose heartbeat expired, and
-    those that never had one when nothing of them changed for long (transaction.writer_heartbeats.silent_seconds);
-    EAGER takes all of them, for a table without writers. One that a writer of Hudi may be rolling back is not among
-    them (dead_rollbacks).
+    """The pending writes that failed, newest first, by `hoodie.cleaner.policy.failed.writes`: LAZY, our default, takes
+    those whose heartbeat expired, or that had none and did not change for long (writer_heartbeats.silent_seconds);
+    EAGER all. Without those that a writer of Hudi may be rolling back (dead_rollbacks).
     """
     policy = failed_writes_policy(context.options)
     heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=silent_seconds(context.options))
@@ -140,9 +135,7 @@ def dead_own_writes(context: TableContext, timeline: Timeline, *, dry_run: bool 
 
 
 def heartbeats_of(context: TableContext, timeline: Timeline, *, read_only: bool, silent: float = 0.0) -> Heartbeats:
-    """The writers' heartbeats, and who lives of the owners of our own pending writes on `timeline`; `read_only`, as in
-    a dry run: without the file by which the storage's clock is read.
-    """
+    """The writers' heartbeats, and who lives of the owners of our own pending writes; `read_only`: by this clock."""
     heartbeats = read_heartbeats(
         context.storage,
         HeartbeatConfig.of(context.options),

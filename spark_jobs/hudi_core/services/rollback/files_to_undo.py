@@ -56,17 +56,14 @@ class Failed:
 
     @property
     def is_compaction(self) -> bool:
-        """Whether it is a compaction, pending or completed."""
         if Action.COMPACTION in (self.instant.action, self.instant.pending_action):
             return True
         return self.metadata is not None and self.metadata.operation_type == Operation.COMPACT
 
 
 def failed_of(context: TableContext, instant: Instant) -> Failed:
-    """Reads what the instant's file says of its writes; nothing for an empty file and a pending planned action.
-
-    Nor for an inflight file that cannot be read, as a writer that died while it put it leaves on a local disk: what it
-    wrote is then found by its markers, or in all file groups.
+    """What the instant's file says of its writes; nothing for an empty file, a pending planned action, and an inflight
+    file that cannot be read: what it wrote is then found by its markers, or in all file groups.
     """
     if not instant.is_completed and (instant.state is State.REQUESTED or instant.action in _PLANNED):
         return Failed(instant)
@@ -83,9 +80,8 @@ def failed_of(context: TableContext, instant: Instant) -> Failed:
 def plan_undo(context: TableContext, target: Instant, timeline: Timeline, *, restoring: bool = False) -> list[FileUndo]:
     """The steps that undo the files of `target`, sorted; none for an instant that was only requested.
 
-    A compaction that was completed, or that a restore removes (`restoring`), is deleted with its whole slice. In table
-    version 6 the log files on top of it carry its instant from the time on that it was requested. Their writes are
-    rolled back by then; without the compaction they would become the newest slice of their file group after archival
+    A compaction that was completed, or that a restore removes (`restoring`), is deleted with its whole slice. In
+    version 6 the log files on top of it carry its instant; they would become the newest slice after archival
     (HoodieTimeline.containsOrBeforeTimelineStarts), as happens in Hudi.
     """
     failed = failed_of(context, target)
@@ -99,9 +95,7 @@ def plan_undo(context: TableContext, target: Instant, timeline: Timeline, *, res
 
 
 def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[FileUndo]:
-    """What a rollback of `target` has to undo. Raises TimelineError where log files would go that hold rows of another
-    completed instant (used_log_file).
-    """
+    """Raises TimelineError where log files would go that hold rows of another completed instant (used_log_file)."""
     steps = plan_undo(context, target, timeline)
     used = used_log_file(context, timeline, target.requested_time, steps)
     if used is not None:
@@ -115,7 +109,6 @@ def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) ->
 
 
 def deletion_of(info: FileInfo) -> FileUndo:
-    """The step that deletes a file which was found by listing."""
     return FileUndo(info.path.rpartition("/")[0], delete=(info.name,))
 
 
@@ -200,10 +193,8 @@ def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> li
 
 
 def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline) -> Iterator[FileUndo]:
-    """Table version 6: the log files of older slices that hold blocks of the instant (getRollbackRequestToAppend).
-
-    Completed, its metadata names them. Pending, its profile names the file groups it was going to append to; without
-    one every file group may be concerned. Either way the slices' log headers name the log files.
+    """Table version 6: the log files of older slices that hold blocks of the instant (getRollbackRequestToAppend), by
+    their headers. Its metadata or profile names the file groups; without one every one may be concerned.
     """
     view = context.view(timeline, "off")
     stats = None if failed.metadata is None else failed.metadata.partition_to_write_stats
@@ -255,9 +246,8 @@ def used_log_file(
     """The path of a log file that `steps`, which undo `instant`, delete although it holds rows of another completed
     instant that is none of `undone`; None where there is none.
 
-    In layout 1 a log file has the base instant of its slice, to which other writers append: those that began when the
-    slice was there, and those that were requested before its compaction and still at work then. Real Hudi plans to
-    delete the logs of a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).
+    In layout 1 other writers append to the slice that a log file is named after. Real Hudi plans to delete the logs of
+    a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).
     """
     if context.active.layout != 1:
         return None

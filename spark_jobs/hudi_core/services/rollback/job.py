@@ -42,9 +42,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
     revisits = True
 
     def __init__(self, run: Run, *, fenced_by: Claim | None = None, extra: Steps = ()) -> None:
-        """`fenced_by` is the caller's claim on the instant that goes, whose markers and inflight file are then the
-        caller's to remove; without one the instant is claimed here (fenced). `extra` are files of the instant that the
-        plan does not name.
+        """`fenced_by` is the caller's claim on the instant that goes, who removes its markers and inflight file;
+        without one the instant is claimed here (fenced). `extra` are files that the plan does not name.
         """
         super().__init__(run)
         self._is_fenced = fenced_by is not None
@@ -68,9 +67,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         return Removed(self._execution.removed, () if self._stays else (self.failed,))
 
     def plan(self, timeline: Timeline) -> RollbackExecution | None:
-        """The plan that was requested, checked whole (RollbackExecution.check); None where it cannot be read. Raises
-        TimelineError while a restore is pending, FormatError for a plan whose instant is archived: its files hold rows,
-        and its commit is no more on the timeline to be rolled back.
+        """The plan that was requested, checked whole; None where it cannot be read. Raises TimelineError while a
+        restore is pending, FormatError for a plan whose instant is archived: its files hold rows.
         """
         pending = timeline.pending().of_actions(Action.RESTORE).last()
         if pending is not None:  # it finishes its own rollbacks, and needs the others to be completed before it starts
@@ -153,10 +151,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         self._clean_up(executed=decided)
 
     def _clean_up(self, *, executed: bool) -> None:
-        """Markers last: by them the next run finds remaining files.
-
-        A plan that stayed is not touched after an earlier rollback: it may be running again, or was run again and is
-        archived.
+        """Markers last: by them the next run finds remaining files. A plan that stayed is not touched after an earlier
+        rollback: it may be running again, or was run again and is archived.
         """
         target = self._execution.target(self.active.load())
         delete_markers(self.storage, self.instant)
@@ -239,10 +235,9 @@ def run_rollback(
 
 @contextmanager
 def fenced(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Iterator[Claimed | None]:
-    """Holds the claim on an instant to be rolled back, where this engine claimed it or may be running it.
-
-    Also on a completed compaction or clustering, which is pending during its rollback: the claim shows that it is no
-    live write. `target` is the instant on the timeline. Raises ConflictError while a run of ours may be alive.
+    """Holds the claim on an instant to be rolled back, `target` on the timeline, where this engine claimed it or may be
+    running it; also on a completed compaction or clustering, which is pending meanwhile: so it is no live write. Raises
+    ConflictError while a run of ours may be alive.
     """
     is_claimed = current_claim(context.storage, instant) is not None
     if not is_claimed and (target is None or not is_planned(context, target)):

@@ -50,18 +50,15 @@ class RollbackResult:
         return self.reason or f"the failed write {self.target} was rolled back"
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `hudictl rollback --json`."""
         return asdict(self) | {"removed": self.removed.to_dict()}
 
 
 def clean_failed_writes(
     context: TableContext, owner: Owner, *, only_ours: bool = False, dry_run: bool = False
 ) -> list[RollbackResult]:
-    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first (failed_writes.py);
-    results in that order.
-
-    `only_ours` takes the writes of this engine alone. One that completes meanwhile is kept; its result has a reason.
-    With `dry_run` nothing is written. Errors as of `rollback`; rollbacks completed before an error remain.
+    """Finishes the pending rollbacks without an owner, then rolls failed writes back, newest first; results in that
+    order. `only_ours` takes the writes of this engine alone. One that completes meanwhile is kept; its result has a
+    reason. With `dry_run` nothing is written. Errors as of `rollback`; rollbacks completed before an error remain.
     """
     pending = dead_rollbacks(context, context.active.load(), dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
@@ -75,12 +72,10 @@ def rollback(
     context: TableContext, instant: str | None, owner: Owner, *, dry_run: bool = False, unless_completed: bool = False
 ) -> RollbackResult:
     """Rolls `instant` back: a write that failed, an attempt at a compaction or clustering, or the newest completed
-    commit.
-
-    None: a pending rollback is finished, else the newest write that failed goes (failed_writes.py). A pending rollback
-    of `instant` is finished under its own instant; so is `instant` when it is one itself. A completed rollback is only
-    cleaned up. With `dry_run` nothing is written. With `unless_completed` a write that has completed stays, unless its
-    rollback is inflight: the caller presumed it failed.
+    commit. None: a pending rollback is finished, else the newest write that failed goes (failed_writes.py). A pending
+    rollback, of `instant` or named by it, is finished under its own instant; a completed one is only cleaned up. With
+    `dry_run` nothing is written. With `unless_completed` a write that has completed stays, unless its rollback is
+    inflight.
 
     Raises ConfigError for an instant that the timeline does not hold, TimelineError (checks.py) when it may not be
     rolled back, ConflictError while it is at work or being rolled back elsewhere.
@@ -182,7 +177,6 @@ def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> 
 
 
 def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:
-    """The newest completed rollback of `instant`."""
     for done in reversed(timeline.completed().of_actions(Action.ROLLBACK).instants):
         path = context.active.path_of(done)
         try:
@@ -206,11 +200,9 @@ def _write_at(context: TableContext, timeline: Timeline, time: str) -> Instant |
 
 
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
-    """The requested time of the rollback of `target`: a pending one, else one that is planned and requested now.
-
-    Raises as check_rollback, and ConflictError when the instant moved on meanwhile. The rollback of a completed commit
-    says so in its plan, and is inflight at once: one that is only requested and does not say so was planned for a write
-    that had not completed, and must not undo it when it has (RollbackExecution.begin).
+    """The requested time of the rollback of `target`: a pending one, else one that is requested now. Raises as
+    check_rollback, and ConflictError when the instant moved on. That of a completed commit says so in its plan, and is
+    inflight at once: else it must not undo what had not completed when it was planned (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()
@@ -231,8 +223,8 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
 
 
 def _completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
-    """Whether a run of ours that died had decided to complete the pending instant, which is carried out here. Raises
-    ConflictError while one is at work on it: a rollback that is requested stops it.
+    """Whether a dead run of ours had decided to complete the instant, carried out here. ConflictError while one is
+    alive.
     """
     storage = context.storage
     if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
@@ -258,9 +250,7 @@ class RollbackService(InstantService):
         return dead_rollbacks(context, timeline, dry_run=True)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """One rollback at a time: the next failed write is planned when this one is done. One that had decided to
-        complete is completed: a rollback of it would take its rows away where a writer of Hudi runs it.
-        """
+        """One at a time. A write that had decided to complete is completed: Hudi's writers would take its rows away."""
         timeline = context.active.load()
         pending = dead_rollbacks(context, timeline, dry_run=dry_run)
         if pending:

@@ -21,8 +21,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
 from hudi_core.verbs.examine import DoctorRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 RUN = RunRequest("s3://lake/my trips", "compaction", when={"commits": "5"}, options={"hoodie.x": "1"})
 HARD = replace(

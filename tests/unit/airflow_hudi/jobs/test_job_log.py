@@ -109,7 +109,7 @@ def test_lines_of_the_job_come_at_their_own_level_without_its_name_in_them() -> 
         "  in the middle",
         "INFO hudi_core.services.lifecycle: compaction 1 completed",
         "  and behind it",
-        "2026-11-24 01:30:14,734 ERROR hudi_core.verbs.jobs: it broke",
+        "2026-11-24 01:30:14,734 ERROR hudi_core.verbs.batch: it broke",
         "Traceback of nobody",
         "ERROR is a word",
     ):
@@ -119,7 +119,7 @@ def test_lines_of_the_job_come_at_their_own_level_without_its_name_in_them() -> 
         "  in the middle",
         "hudi_core.services.lifecycle: compaction 1 completed",
         "  and behind it",
-        "hudi_core.verbs.jobs: it broke",
+        "hudi_core.verbs.batch: it broke",
         "Traceback of nobody",
         "ERROR is a word",
     ]

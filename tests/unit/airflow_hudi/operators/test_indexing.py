@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.operators.indexing import HudiIndexingOperator
-from hudi_core.services.indexing.resize import group_counts
+from hudi_core.services.indexing.build import group_counts
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action

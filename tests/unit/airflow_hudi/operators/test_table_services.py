@@ -26,8 +26,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.request.results import job_result_from_json
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, parse_job
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan

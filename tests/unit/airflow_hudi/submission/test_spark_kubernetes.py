@@ -10,7 +10,7 @@ import pytest
 from airflow_hudi.submission.spark_kubernetes import spark_kubernetes_arguments
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import JobRequest
-from hudi_core.verbs.schedule import ScheduleRequest
+from hudi_core.verbs.run import ScheduleRequest
 from hudi_spark.job import read_request
 from tests.support.submission_operators import OperatorError, SubmissionOperators
 from tests.support.submissions import (

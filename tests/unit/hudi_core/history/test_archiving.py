@@ -8,8 +8,7 @@ from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.config.versions import V6, V8, V9, TableVersion
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.archived_instant import ArchivedInstant
-from hudi_core.history.archiving import ROUND_BYTES, archive_writer, rounds
-from hudi_core.history.log_archive_writer import LogArchiveWriter
+from hudi_core.history.archiving import ROUND_BYTES, LogArchiveWriter, archive_writer, rounds
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import State

@@ -20,7 +20,7 @@ from hudi_core.metadata_table.write.restore_reach import initialized_at, initial
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.services.indexing.job import ATTEMPTS
 from hudi_core.services.metadata.maintain import drop_metadata, update_metadata
-from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.unschedule import unschedule
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

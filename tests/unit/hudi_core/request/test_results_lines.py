@@ -15,8 +15,8 @@ from hudi_core.request.results import (
     result_line,
 )
 from hudi_core.verbs.batch import BatchRequest, batch_result
+from hudi_core.verbs.instants import SavepointCreateRequest
 from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.savepoint import SavepointCreateRequest
 
 DONE = InstantResult("1", "clean", "completed", seconds=0.5)
 LOST = InstantResult("2", "clean", "requested", error="lost", exit_code=3)

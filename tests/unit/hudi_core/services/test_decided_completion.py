@@ -15,12 +15,12 @@ from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.services import lifecycle
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.decided_completion import why_not_completed
-from hudi_core.services.repair.takeover import takeover
-from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.takeover import takeover
+from hudi_core.services.unschedule import unschedule
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan

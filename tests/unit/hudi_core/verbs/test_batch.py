@@ -8,8 +8,8 @@ import pytest
 
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import BatchRequest, parse_job, requests_of
+from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.undo import RollbackRequest
 
 
 def test_it_returns_from_json_and_says_what_is_shared_once() -> None:

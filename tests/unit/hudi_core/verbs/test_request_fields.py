@@ -10,13 +10,11 @@ import pytest
 from hudi_core.errors import ConfigError
 from hudi_core.storage.probe import FOLDER
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
+from hudi_core.verbs.instants import RestoreRequest, RollbackRequest, TakeoverRequest, UnscheduleRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
 from hudi_core.verbs.registry import VERBS, verb_class
-from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
 from hudi_core.verbs.request import RESULTS, InstantRequest, Request
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.schedule import ScheduleRequest
-from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 CLASSES = {verb: verb_class(verb) for verb in VERBS}
 OWN_FIELDS = {

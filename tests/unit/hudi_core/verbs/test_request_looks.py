@@ -16,18 +16,22 @@ from hudi_core.metadata_table.write.lifetime import drop_partitions
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.verbs.examine import DoctorRequest
+from hudi_core.verbs.instants import (
+    RestoreRequest,
+    RollbackRequest,
+    SavepointCreateRequest,
+    SavepointDeleteRequest,
+    TakeoverRequest,
+    UnscheduleRequest,
+)
 from hudi_core.verbs.metadata import (
     MetadataCreateRequest,
     MetadataDropRequest,
     MetadataUpdateRequest,
     MetadataValidateRequest,
 )
-from hudi_core.verbs.repair import TakeoverRequest, UnscheduleRequest
 from hudi_core.verbs.request import Request
-from hudi_core.verbs.run import RunRequest
-from hudi_core.verbs.savepoint import SavepointCreateRequest, SavepointDeleteRequest
-from hudi_core.verbs.schedule import ScheduleRequest
-from hudi_core.verbs.undo import RestoreRequest, RollbackRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_archives import TIGHT

@@ -17,7 +17,7 @@ from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.services.archive import instants_to_retain as rules
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.instant import Action, State
-from hudi_core.verbs.schedule import schedule
+from hudi_core.verbs.run import schedule
 from tests.support.changed_tables import an_owner
 from tests.support.golden_archives import TIGHT, active_of, archive, history_of
 from tests.support.golden_cleans import context_of

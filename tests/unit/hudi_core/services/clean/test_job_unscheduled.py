@@ -11,16 +11,16 @@ import pytest
 
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.savepoint import savepoint_create
+from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanPlan, decode_removed_files
 from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.transaction.owner import Owner
-from hudi_core.verbs.repair import UnscheduleRequest
+from hudi_core.verbs.instants import UnscheduleRequest
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import run_clean, without_metadata_table

@@ -12,7 +12,7 @@ from hudi_core.services.doctor.clocks import (
     read_clocks,
     timeline_zone,
 )
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant

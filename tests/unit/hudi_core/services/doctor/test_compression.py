@@ -18,7 +18,7 @@ from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.errors import ConfigError
 from hudi_core.services.doctor import compression
 from hudi_core.services.doctor.compression import CodecCost, CompressionObservations, codec_saving, read_compression
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, findings

@@ -13,7 +13,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.doctor.examine import StoreObservations, examine, unproven_store
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action

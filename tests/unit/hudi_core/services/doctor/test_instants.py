@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import Finding
 from hudi_core.services.doctor.instants import PendingObservations, archived_behind, stalled_instants
-from hudi_core.services.repair.pending_plan import PendingPlan
+from hudi_core.services.takeover import PendingPlan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
 from tests.support.golden_cleans import context_of

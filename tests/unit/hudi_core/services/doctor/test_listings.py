@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.doctor.data_files import DataFiles
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.findings import DataFiles, Finding
 from hudi_core.services.doctor.listings import listings
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of

@@ -18,8 +18,8 @@ from hudi_core.timeline.instant import Action
 from hudi_core.verbs.run import RunRequest
 from tests.support.golden_cleans import context_of
 from tests.support.metadata_records import Table
+from tests.unit.hudi_core.services.indexing.test_build_resize import RECORD_INDEX, Golden, counts, groups, plan
 from tests.unit.hudi_core.services.indexing.test_job import OWNER, differences, run
-from tests.unit.hudi_core.services.indexing.test_resize import RECORD_INDEX, Golden, counts, groups, plan
 
 SECONDARY = {"hoodie.metadata.index.secondary.column": "name"}
 

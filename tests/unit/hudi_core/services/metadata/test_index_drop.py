@@ -17,13 +17,13 @@ from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import WriteToken
+from hudi_core.services.indexing.build import group_counts
 from hudi_core.services.indexing.job import IndexingJob
-from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.index_drop import PLAN
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.maintain import Updated, create_metadata, drop_metadata, update_metadata
-from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.unschedule import unschedule
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
@@ -37,8 +37,8 @@ from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Table
 from tests.support.table_requests import perform
 from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
+from tests.unit.hudi_core.services.indexing.test_build_resize import RECORD_INDEX, groups, plan
 from tests.unit.hudi_core.services.indexing.test_job import run as run_indexing
-from tests.unit.hudi_core.services.indexing.test_resize import RECORD_INDEX, groups, plan
 from tests.unit.hudi_core.services.metadata.test_catch_up import (
     NEVER,
     OF_9,
