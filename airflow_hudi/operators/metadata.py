@@ -16,8 +16,7 @@ from hudi_core.verbs.metadata import (
     MetadataUpdateRequest,
     MetadataValidateRequest,
 )
-from hudi_core.verbs.registry import check_names
-from hudi_core.verbs.request import Request
+from hudi_core.verbs.request import Request, check_names
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

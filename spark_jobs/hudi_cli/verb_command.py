@@ -12,8 +12,7 @@ from hudi_cli.options import CommandGroup, Target, common, engine_options, hudi_
 from hudi_cli.output import Output
 from hudi_cli.runner import Runner
 from hudi_cli.verb_output import verb_output
-from hudi_core.verbs.registry import VERBS, verb_class
-from hudi_core.verbs.request import Request
+from hudi_core.verbs.request import VERBS, Request, verb_class
 
 _SHARED: Final = frozenset(item.name for item in fields(Request))
 _PAIRS: Final = Mapping[str, str]

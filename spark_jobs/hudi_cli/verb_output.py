@@ -14,7 +14,7 @@ from hudi_core.engine.protocol import Json
 
 
 def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[RenderableType]:
-    """What people see of the document of a verb of verbs.registry.VERBS other than `run`: the document itself, where
+    """What people see of the document of a verb of verbs.request.VERBS other than `run`: the document itself, where
     there are no words for the verb.
     """
     lines: list[RenderableType] = [*_lines(verb, document, dry_run)]

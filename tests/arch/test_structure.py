@@ -105,7 +105,7 @@ def test_packages_hold_no_code_in_init() -> None:
             ("pyarrow", "pyspark", "numpy", "pandas"),
         ),
         (
-            "import hudi_core.storage.registry, hudi_core.storage.fsspec_store, hudi_core.verbs.registry",
+            "import hudi_core.storage.registry, hudi_core.storage.fsspec_store, hudi_core.verbs.request",
             ("pyarrow", "pyspark", "numpy"),
         ),
         (

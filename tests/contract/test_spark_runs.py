@@ -212,7 +212,7 @@ def test_a_verb_of_one_module_and_one_line_runs_on_spark(golden: Golden, tmp_pat
     here = HudiTable.open(str(table)).run(request, LocalEngine(1))
     entry = tmp_path / "entry.py"
     entry.write_text(
-        f"import sys\nfrom hudi_core.verbs.registry import VERBS\nVERBS['weigh'] = {LINE!r}\n"
+        f"import sys\nfrom hudi_core.verbs.request import VERBS\nVERBS['weigh'] = {LINE!r}\n"
         "from hudi_spark.job import main\nsys.exit(main(sys.argv[1:]))\n"
     )
     job = Submitted(request, tmp_path, entry=entry)

@@ -19,7 +19,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.verbs.registry import verb_class
+from hudi_core.verbs.request import verb_class
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files, listed

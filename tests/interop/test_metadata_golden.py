@@ -25,7 +25,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.verbs.registry import verb_class
+from hudi_core.verbs.request import verb_class
 from tests.interop.fully_indexed_table import OURS
 from tests.interop.judged import JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_hudi.jobs import local_process
-from hudi_core.verbs.registry import parse_request
-from hudi_core.verbs.request import Request
+from hudi_core.verbs.request import Request, parse_request
 from tests.support.job_server import CLIENT, job_server
 
 # Notes its request, then does to the timeline what the test says.

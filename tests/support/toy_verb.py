@@ -1,4 +1,4 @@
-"""A verb as the next one is written: one class, and one line in verbs.registry.VERBS. It counts the bytes of a table's
+"""A verb as the next one is written: one class, and one line in verbs.request.VERBS. It counts the bytes of a table's
 data files, each partition in a task of the engine.
 """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.log_archive import LogArchive
@@ -14,51 +14,12 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
-
-class ArchivedTimeline(Protocol):
-    """The completed instants that were moved from the active timeline to its archive. Times are requested times unless
-    stated otherwise; an instant has the action under which it completed and, in layout 2, its completion time. Nothing
-    is read before the first query, and the content of instants only for the queries that need it. Every query may raise
-    StorageError, or FormatError naming the file that is damaged; only a missing folder or manifest is an empty archive.
-    """
-
-    def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
-        """The instants requested after `after` (exclusive) and at or before `up_to`, in timeline order."""
-        ...
-
-    def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """The instants completed after `begin` (exclusive) and at or before `end`; in layout 1 those requested then."""
-        ...
-
-    def timeline(self) -> Timeline: ...
-
-    def is_empty(self) -> bool:
-        """Whether there are none. Opens files up to the first that holds one, in layout 2 none."""
-        ...
-
-    def latest(self) -> Iterator[Instant]:
-        """All instants, the latest first; in layout 2 a file is opened when the caller comes to it."""
-        ...
-
-    def commit(self, requested_time: str) -> CommitMetadata | None:
-        """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when not archived."""
-        ...
-
-    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """The metadata of many commits of this archive, in no promised order; other instants are passed over."""
-        ...
-
-    def completion_time(self, requested_time: str) -> str | None:
-        """The completion time of the instant, in layout 1 its requested time; None when it is not archived."""
-        ...
-
-    def content(self, instant: Instant) -> dict[str, Any]:
-        """The completed file as a plain dictionary, for display; `{}` when it was empty or is not archived."""
-        ...
-
-    def plan(self, instant: Instant) -> dict[str, Any]:
-        """The plan (requested file) as a plain dictionary, for display; `{}` when the archive has none."""
-        ...
+ArchivedTimeline: TypeAlias = LogArchive | LsmHistory
+"""The completed instants that were moved from the active timeline to its archive. Times are requested times unless
+stated otherwise; an instant has the action under which it completed and, in layout 2, its completion time. Nothing is
+read before the first query. Every query may raise StorageError, or FormatError naming the file that is damaged; only a
+missing folder or manifest is an empty archive.
+"""
 
 
 def load_history(storage: Storage, config: TableConfig, base: str = "") -> ArchivedTimeline:

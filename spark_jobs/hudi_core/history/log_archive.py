@@ -115,7 +115,7 @@ class LogArchive:
         return all(state is not State.COMPLETED for _, file in files for *_, state in self._states(file))
 
     def latest(self) -> Iterator[Instant]:
-        """See ArchivedTimeline. A merged file has a new number and old instants: all are read first."""
+        """A merged file has a new number and old instants: all are read first."""
         return reversed(self.instants())
 
     def completion_time(self, requested_time: str) -> str | None:
@@ -126,7 +126,7 @@ class LogArchive:
         return next((metadata for _, metadata in self.commits(instants)), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """See ArchivedTimeline; holds one block at a time, and reads it once for instants that follow each other."""
+        """See LsmHistory; holds one block at a time, and reads it once for instants that follow each other."""
         places = (
             (item, self._entries[key_of(item)].completed)
             for item in sorted(instants, key=lambda item: item.sort_key)

@@ -124,7 +124,9 @@ class LsmHistory:
         return read_snapshot(self._storage, self._folder)
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
-        """See ArchivedTimeline; files outside the range are not opened."""
+        """Those requested after `after` (exclusive) and at or before `up_to`, in timeline order; other files are not
+        opened.
+        """
         by_key: dict[InstantKey, Instant] = {}
         for file in self._files:
             if not file.overlaps(after, up_to):
@@ -137,7 +139,7 @@ class LsmHistory:
         return sorted(by_key.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """See ArchivedTimeline; files that start after `end` are not opened."""
+        """Those completed after `begin` (exclusive) and at or before `end`; files that start later are not opened."""
         completed = [
             instant
             for instant in self.instants(up_to=end)
@@ -149,27 +151,32 @@ class LsmHistory:
         return Timeline.in_order(self.instants())
 
     def is_empty(self) -> bool:
+        """Opens no file."""
         return not self._files
 
     def latest(self) -> Iterator[Instant]:
+        """All instants, the latest first; a file is opened when the caller comes to it."""
         ends = sorted({file.end for file in self._files}, reverse=True)
         for up_to, after in pairwise([*ends, None]):
             yield from reversed(self.instants(after, up_to))
 
     def completion_time(self, requested_time: str) -> str | None:
-        """See ArchivedTimeline; opens only files whose range covers the time."""
+        """None when the instant is not archived; opens only files whose range covers the time."""
         return next((instant.completed_at for instant in self._at(requested_time)), None)
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
         return next((metadata for _, metadata in self.commits(self._at(requested_time))), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """See ArchivedTimeline; holds the content of 16 instants at once, and one stored column chunk of a file."""
+        """Of other instants nothing; in no promised order. Holds the content of 16 instants at once, and a column
+        chunk.
+        """
         requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(requested, METADATA):
             yield instant, decode_commit(data, path=path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
+        """The completed file as a plain dictionary; `{}` when it was empty or is not archived. So is `plan`."""
         return self._decoded(instant, METADATA)
 
     def plan(self, instant: Instant) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from hudi_core.request.json_fields import parse_object
 from hudi_core.request.policy import Policy
 from hudi_core.request.results import REQUEST_VERSION, BatchItem, BatchResult, JobResult, Result
 from hudi_core.transaction.heartbeat_thread import stop_with
-from hudi_core.verbs.registry import parse_request, request_of
-from hudi_core.verbs.request import Request
+from hudi_core.verbs.request import Request, parse_request, request_of
 from hudi_core.verbs.run import RunRequest
 
 AT_ONCE: Final = 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,15 @@ class _OverwriteRequest(Request):
             raise ConfigError(f"{WHAT}: {self.token!r} is no token", remedy=remedy)
         if len(set(self.partitions)) != len(self.partitions):
             raise ConfigError(f"{WHAT}: a partition is named twice", remedy="name each partition once in `partitions`")
+
+    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
+        from hudi_core.services.overwrite.verb import nothing_to_overwrite
+
+        before = nothing_to_overwrite(context, self._work(), getattr(self, "source", ""))
+        return None if before is None else Result(document=before.to_dict())
+
+    @abstractmethod
+    def _work(self) -> Overwrite: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +90,6 @@ class InsertOverwriteRequest(_OverwriteRequest):
                 remedy="leave `partitions` empty to replace all of the table, or turn `whole_table` off",
             )
 
-    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        from hudi_core.services.overwrite.verb import nothing_to_overwrite
-
-        before = nothing_to_overwrite(context, self._work(), self.source)
-        return None if before is None else Result(document=before.to_dict())
-
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         from hudi_core.services.engine_choice import Extent
         from hudi_core.services.overwrite.source import find_source
@@ -125,12 +129,6 @@ class DeletePartitionRequest(_OverwriteRequest):
                 f"{WHAT}: {self.verb} needs a partition",
                 remedy="name them in `partitions`, as their folders are named; of hudictl: --partition",
             )
-
-    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        from hudi_core.services.overwrite.verb import nothing_to_overwrite
-
-        before = nothing_to_overwrite(context, self._work())
-        return None if before is None else Result(document=before.to_dict())
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         from hudi_core.metadata_table.partition_type import is_row_level

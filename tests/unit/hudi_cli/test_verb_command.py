@@ -11,7 +11,7 @@ import pytest
 from hudi_cli.job import LocalJob
 from hudi_core.driver import Mode
 from hudi_core.verbs.batch import parse_job
-from hudi_core.verbs.registry import VERBS, parse_request
+from hudi_core.verbs.request import VERBS, parse_request
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.toy_verb import LINE, WeighRequest

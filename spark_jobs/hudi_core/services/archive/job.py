@@ -21,9 +21,15 @@ from hudi_core.history.archiving import archive_writer, finish_merge, rounds
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, Result
-from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
 from hudi_core.services.archive.listing import Search, appended_log_bytes, search
-from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start_after
+from hudi_core.services.archive.planner import (
+    NOT_LISTED,
+    ArchiveInputs,
+    ArchivePlan,
+    Findings,
+    plan_archival,
+    start_after,
+)
 from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.clean.retention import RetentionInputs, earliest_to_retain
 from hudi_core.services.context import TableContext

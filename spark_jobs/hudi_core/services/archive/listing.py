@@ -9,7 +9,7 @@ from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.filegroup.read.log_scan import DATA_TYPES, log_blocks
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.services.archive.instants_to_retain import Findings
+from hudi_core.services.archive.planner import Findings
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import metadata_of

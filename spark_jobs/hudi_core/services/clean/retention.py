@@ -172,6 +172,7 @@ class PartitionDeletes:
 def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -> PartitionDeletes:
     """`earliest` is the requested time of the earliest commit to retain, None for the policy by versions."""
     files: list[DataFile] = []
+    needed = inputs.kept | inputs.needed
     live = False
     for group in inputs.groups:
         by = inputs.replaced.get(group.id)
@@ -182,20 +183,15 @@ def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -
         elif earliest is None or by.requested_time < earliest:  # by versions, of any replaced group
             expired = group.slices
         for item in expired:
-            if not is_held(item, inputs.kept) and not is_needed(item, inputs.needed):
+            if not is_needed(item, needed):
                 files.extend(item.files)
     drop = not live and _may_drop(inputs, {file.name for file in files}, earliest)
     return PartitionDeletes(inputs.partition, tuple(files), drop)
 
 
-def is_held(item: FileSlice, kept: Collection[str]) -> bool:
-    """Whether a savepoint keeps a file of the slice (isFileSliceExistInSavepointedFiles)."""
-    return any(file.name in kept for file in item.files)
-
-
 def is_needed(item: FileSlice, needed: Collection[str]) -> bool:
-    """Whether a pending plan names a file of the slice. Hudi goes by base instants alone, which fails where its view
-    and the plan disagree about the slice of a log file (hudi#19290), and does not look at pending clusterings at all.
+    """Whether a savepoint keeps, or a pending plan names, a file of the slice. Hudi goes by the base instants of plans,
+    which fails where its view disagrees about a log file (hudi#19290), and does not look at pending clusterings.
     """
     return any(file.name in needed for file in item.files)
 

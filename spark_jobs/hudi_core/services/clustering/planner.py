@@ -17,8 +17,7 @@ from hudi_core.config.services.clustering_config import ASYNC_COMMITS, INLINE_CO
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import parse_log_file
-from hudi_core.services.clustering.checks import merge_policy, order_of
-from hudi_core.services.clustering.job import ClusteringJob, clustering_action
+from hudi_core.services.clustering.job import ClusteringJob, clustering_action, merge_policy, order_of
 from hudi_core.services.clustering.strategies import RULES, Group, PlanRules, chosen_partitions, find_groups, outputs_of
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent

@@ -10,7 +10,7 @@ from typing import Any
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor import clocks, compression, indexes, instants, listings, stored_files, wheels, writers
+from hudi_core.services.doctor import compression, instants, listings, stored_files, wheels, writers
 from hudi_core.services.doctor.findings import DataFiles, Finding
 from hudi_core.services.doctor.wheels import ExecutorObservations, Wheel
 from hudi_core.services.rollback.failed_writes import heartbeats_of
@@ -40,7 +40,7 @@ class DoctorReport:
     version: int
     findings: tuple[Finding, ...]
     writer_options: tuple[writers.WriterOption, ...]
-    clock: clocks.ClockObservations
+    clock: writers.ClockObservations
     lock: writers.LockObservations
     store: StoreObservations
     wheels: tuple[Wheel, ...]
@@ -48,13 +48,7 @@ class DoctorReport:
     files_looked_at: bool
 
     def to_dict(self) -> dict[str, Any]:
-        document = asdict(self) | {"findings": [finding.to_dict() for finding in self.findings]}
-        for name in ("writer_options", "wheels"):
-            document[name] = list(document[name])
-        document["clock"]["offsets"] = list(self.clock.offsets)
-        if self.executors is not None:
-            document["executors"]["setups"] = list(self.executors.setups)
-        return document
+        return asdict(self) | {"findings": [finding.to_dict() for finding in self.findings]}
 
 
 def examine(
@@ -75,7 +69,7 @@ def _examine(context: TableContext, files: bool, executors: ExecutorObservations
     options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
     stalled_after = STALLED_MINUTES.read(context.options) * 60.0
     codecs = compression.read_compression(context, timeline, files=files)
-    clock = clocks.read_clocks(context, timeline, modified, now)
+    clock = writers.read_clocks(context, timeline, modified, now)
     lock = writers.read_lock(context, context.options, now)
     storage = context.storage
     store = StoreObservations(scheme, storage.supports_exclusive_create, storage.supports_conditional_write)
@@ -91,9 +85,9 @@ def _examine(context: TableContext, files: bool, executors: ExecutorObservations
         *writers.blocking_lock(lock, stalled_after),
         *writers.writers(options, lock.provider, eager, others),
         *writers.unnamed_indexes(options, context.config),
-        *clocks.timeline_zone(clock),
-        *clocks.clock_skew(clock),
-        *clocks.instant_ahead(clock),
+        *writers.timeline_zone(clock),
+        *writers.clock_skew(clock),
+        *writers.instant_ahead(clock),
         *instants.overtaken(data),
         *instants.latest_indexing(timeline),
         *metadata_drop(context),
@@ -120,7 +114,7 @@ def _examine(context: TableContext, files: bool, executors: ExecutorObservations
 def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
     """What indexes, and data files where they are `listed`, show."""
     if not listed:
-        doubts = [*indexes.indexes(files, ranges=False)]
+        doubts = [*listings.indexes(files, ranges=False)]
         yield from doubts if files.is_current() else ()
         return
     cut = [*stored_files.cut_files(files)]  # first: it reads each commit, also for the log files
@@ -133,7 +127,7 @@ def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
         stored_files.mislabelled_files,
     )
     of_slices = [finding for rule in rules for finding in rule(files)]
-    doubts = [*indexes.indexes(files, ranges=True)]
+    doubts = [*listings.indexes(files, ranges=True)]
     is_current = files.is_current()  # else what differs may be what was written meanwhile
     yield from differences if is_current else ()
     yield from (*of_slices, *cut)

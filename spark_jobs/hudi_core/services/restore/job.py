@@ -154,10 +154,7 @@ class RestoreJob(Job[RestorePlan, None]):
         return bool(self._rollbacks(timeline)) or any(_has_leftovers(self.storage, time) for time in times)
 
     def clean_up(self, plan: RestorePlan, done: None) -> None:
-        self._clean_up()
-
-    def clean_up_completed(self, *, decided: bool) -> None:
-        self._clean_up()
+        self.clean_up_completed(decided=True)
 
     def _publish(self, epoch: int, _: CheckOwner) -> None:
         """The properties are reloaded: the metadata table may have been dropped when the restore began."""
@@ -201,7 +198,7 @@ class RestoreJob(Job[RestorePlan, None]):
             steps = plan_undo(self.context, target, timeline, restoring=True)
             return request(self.context, lock, timeline, target, steps)
 
-    def _clean_up(self) -> None:
+    def clean_up_completed(self, *, decided: bool) -> None:
         """Removes the rollbacks behind the target, as Hudi does, and what is left of the instants of the plan."""
         timeline = self.active.load()
         for rollback in self._rollbacks(timeline):

@@ -145,12 +145,9 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             self.active.undo(self.failed, target.pending_action)
 
     def clean_up(self, plan: RollbackExecution | None, done: RollbackMetadata) -> None:
-        self._clean_up(executed=True)
+        self.clean_up_completed(decided=True)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        self._clean_up(executed=decided)
-
-    def _clean_up(self, *, executed: bool) -> None:
         """Markers last: by them the next run finds remaining files. A plan that stayed is not touched after an earlier
         rollback: it may be running again, or was run again and is archived.
         """
@@ -158,14 +155,14 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         delete_markers(self.storage, self.instant)
         if self._is_fenced:
             return
-        if not executed:
+        if not decided:
             self._stays = target is not None or self._is_archived()
             if not self._stays and self._execution.plan.action != Action.COMPACTION:
                 self._delete_late_files()
-        if target is not None and executed and keeps_plan(self.context, target):
+        if target is not None and decided and keeps_plan(self.context, target):
             self._stays = True
             self.active.revert_to_requested(self.failed, target.pending_action)
-        if target is None or executed:
+        if target is None or decided:
             delete_markers(self.storage, self.failed)
         if target is None and current_claim(self.storage, self.failed) is None:
             self.storage.delete(f"{HUDI_HEARTBEATS}/{self.failed}")

@@ -18,8 +18,7 @@ from hudi_core.request.results import BatchResult, Result
 from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.examine import PROBE_RESULTS, ProbeStoreRequest
-from hudi_core.verbs.registry import parse_request
-from hudi_core.verbs.request import RESULTS, Request
+from hudi_core.verbs.request import RESULTS, Request, parse_request
 from hudi_core.verbs.run import RunRequest
 
 REQUEST = RunRequest(

@@ -16,7 +16,7 @@ from hudi_core.request.policy import (
 )
 from hudi_core.request.services import SERVICES
 from hudi_core.verbs.batch import requests_of_policy
-from hudi_core.verbs.registry import parse_request
+from hudi_core.verbs.request import parse_request
 
 
 def at(text: str) -> datetime:

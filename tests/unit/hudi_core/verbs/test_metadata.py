@@ -13,7 +13,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
-from hudi_core.verbs.registry import verb_class
+from hudi_core.verbs.request import verb_class
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import ConfigError, HudiError
 from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.verbs.registry import parse_request
+from hudi_core.verbs.request import parse_request
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from hudi_core.storage.probe import FOLDER
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.instants import RestoreRequest, RollbackRequest, TakeoverRequest, UnscheduleRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
-from hudi_core.verbs.registry import VERBS, verb_class
-from hudi_core.verbs.request import RESULTS, InstantRequest, Request
+from hudi_core.verbs.request import RESULTS, VERBS, InstantRequest, Request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 CLASSES = {verb: verb_class(verb) for verb in VERBS}
@@ -135,7 +134,7 @@ def test_the_verbs_that_need_an_instant() -> None:
 
 def test_the_request_and_the_configuration_need_no_arrow() -> None:
     code = (
-        "import sys, hudi_core.verbs.batch, hudi_core.verbs.registry as registry, hudi_core.request.results, "
+        "import sys, hudi_core.verbs.batch, hudi_core.verbs.request as registry, hudi_core.request.results, "
         "hudi_core.config.table_config, "
         "hudi_core.config.write_config, hudi_core.storage.registry\n"
         "[registry.verb_class(verb) for verb in registry.VERBS]\n"

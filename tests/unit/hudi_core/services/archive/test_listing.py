@@ -14,7 +14,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import OrphanFilesError
 from hudi_core.model.names import parse_base_file, parse_log_file
-from hudi_core.services.archive import instants_to_retain as rules
+from hudi_core.services.archive import planner as rules
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.instant import Action, State
 from hudi_core.verbs.run import schedule

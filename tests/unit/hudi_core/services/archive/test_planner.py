@@ -6,8 +6,7 @@ import pytest
 
 from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.errors import ConfigError
-from hudi_core.services.archive.instants_to_retain import Findings
-from hudi_core.services.archive.planner import ArchivePlan
+from hudi_core.services.archive.planner import ArchivePlan, Findings
 from tests.support.archive_plans import commits, done, open_, plan, times
 
 

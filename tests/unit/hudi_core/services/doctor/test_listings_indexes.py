@@ -7,7 +7,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError
-from hudi_core.services.doctor import indexes
+from hudi_core.services.doctor import listings
 from hudi_core.services.metadata.maintain import update_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -92,14 +92,14 @@ def test_a_sound_table(stale: Stale) -> None:
 
 def test_what_cannot_be_compared_is_said(stale: Stale, monkeypatch: pytest.MonkeyPatch) -> None:
     table = stale("behind_v9").path
-    monkeypatch.setattr(indexes, "_narrow", lambda files: {"partition_stats": tuple("abcdefg")})
+    monkeypatch.setattr(listings, "_narrow", lambda files: {"partition_stats": tuple("abcdefg")})
     (narrow,) = [item for item in findings(table) if item.rule == "partition_stats_narrow"]
     assert "7 partition(s) (a, b, c, d, e …)" in narrow.what
 
     def refuse(metadata: object) -> None:
         raise CorruptFileError("a file is damaged")
 
-    monkeypatch.setattr(indexes, "doubts_of", refuse)
+    monkeypatch.setattr(listings, "doubts_of", refuse)
     (found,) = [item for item in findings(table) if "index" in item.rule or "stats" in item.rule]
     assert (found.rule, found.severity) == ("index_unreadable", "warning")
     assert "a file is damaged" in found.what

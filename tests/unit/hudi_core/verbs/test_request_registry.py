@@ -16,8 +16,7 @@ from hudi_core.request.services import SERVICES
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.metadata import MetadataDropRequest, MetadataValidateRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.verbs.registry import VERBS, check_names, parse_request, verb_class
-from hudi_core.verbs.request import Request
+from hudi_core.verbs.request import VERBS, Request, check_names, parse_request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 CLASSES = [verb_class(verb) for verb in VERBS]

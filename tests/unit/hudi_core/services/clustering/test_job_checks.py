@@ -13,7 +13,7 @@ from hudi_core.config.services.clustering_config import Layout
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, UnsupportedError
 from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.clustering.checks import (
+from hudi_core.services.clustering.job import (
     check_parameters,
     check_plan,
     check_untouched,

@@ -6,8 +6,7 @@ import pytest
 
 from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.config.services.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
-from hudi_core.services.archive.instants_to_retain import Findings
-from hudi_core.services.archive.planner import start_after
+from hudi_core.services.archive.planner import Findings, start_after
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
