@@ -28,9 +28,7 @@ OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
 
 
 class Mode(Enum):
-    """What is done in this process: `look` only finds out whether there is work, `auto` does what is small, `local`
-    all.
-    """
+    """What is done in this process: `look` only finds whether there is work, `auto` does what is small, `local` all."""
 
     LOOK = "look"
     AUTO = "auto"

@@ -124,9 +124,7 @@ class LsmHistory:
         return read_snapshot(self._storage, self._folder)
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
-        """Those requested after `after` (exclusive) and at or before `up_to`, in timeline order; other files are not
-        opened.
-        """
+        """Those requested after `after` and at or before `up_to`, in timeline order; other files are not opened."""
         by_key: dict[InstantKey, Instant] = {}
         for file in self._files:
             if not file.overlaps(after, up_to):
@@ -168,9 +166,7 @@ class LsmHistory:
         return next((metadata for _, metadata in self.commits(self._at(requested_time))), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """Of other instants nothing; in no promised order. Holds the content of 16 instants at once, and a column
-        chunk.
-        """
+        """Of other instants nothing; in no promised order. Holds the content of 16 instants at once."""
         requested = [instant for instant in instants if instant.action in COMMIT_ACTIONS]
         for instant, data, path in self._content(requested, METADATA):
             yield instant, decode_commit(data, path=path)

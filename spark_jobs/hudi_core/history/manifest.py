@@ -94,9 +94,7 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 
 
 def latest_version(storage: Storage, folder: str) -> int | None:
-    """As the version file says, which is gone while it is replaced; else the largest
-    (LSMTimeline.latestSnapshotVersion).
-    """
+    """As the version file says, which goes while it is replaced; else the largest (latestSnapshotVersion)."""
     named = _named_version(storage, folder)
     return max(manifest_versions(storage, folder), default=None) if named is None else named
 

@@ -66,9 +66,7 @@ class TableContext(ReadContext):
         return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
 
     def metadata_publisher(self, epoch: int = 0, schema: AvroSchema | None = None) -> MetadataPublisher | None:
-        """The metadata table's writer, or None; `epoch` is in log files' names, `schema` a commit's that changes the
-        table's.
-        """
+        """The metadata table's writer, if any; `epoch` is in log files' names, `schema` a new one of the table."""
         if not self.has_metadata_table:
             return None
         token = WriteToken(0, epoch, 0)

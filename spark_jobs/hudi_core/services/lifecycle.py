@@ -77,9 +77,7 @@ class Job(ABC, Generic[Plan, Done]):
     """Whether each of its steps is content with one look at the table (storage.one_look); else every request is made.
     """
     revisits: ClassVar[bool] = False
-    """Whether a completed instant is claimed and cleaned up behind in any case; else where leftovers are, under the
-    lock.
-    """
+    """Whether a completed instant is cleaned up behind in any case; else where leftovers are, under the lock."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -227,9 +227,7 @@ _WITHOUT_LIMITS: Final = EngineConfig(max_bytes=2**62, max_units=2**31)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a service is due, and why, or how far it is from it; the bytes that it would read or delete, and the file
-    groups that it would rewrite, as far as it knows.
-    """
+    """`why` says also how far a service is from it; bytes to read or delete, and file groups, as far as known."""
 
     service: str
     due: bool

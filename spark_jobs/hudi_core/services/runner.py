@@ -66,41 +66,25 @@ class FoundWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
-    """At `at`, by the monotonic clock, a run starts no more; in its `seconds` so many of its `plans` are to be done."""
+class Limits:
+    """Where a run ends: at `end`, by the monotonic clock, of its `seconds`, in which so many `plans` are to be done;
+    or when its instants have written `max_bytes`. None for no limit.
+    """
 
-    at: float
+    end: float | None
     seconds: float
     plans: int
-
-    @staticmethod
-    def of(scope: RunScope) -> Deadline | None:
-        """That of a run that starts now; None where its time is not limited."""
-        seconds = [] if scope.max_minutes is None else [60.0 * scope.max_minutes]
-        if scope.starts_until is not None:
-            seconds.append(scope.starts_until - time.time())
-        plans = PLANS_IN_TIME if scope.all_pending else 1
-        return Deadline(time.monotonic() + min(seconds), min(seconds), plans) if seconds else None
-
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() >= self.at
-
-    @property
-    def plan_seconds(self) -> float:
-        return min(self.seconds / self.plans, self.at - time.monotonic())
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a run ends: at a moment, or when its instants have written `max_bytes`; None for no limit."""
-
-    deadline: Deadline | None
     max_bytes: int | None
 
     @staticmethod
     def of(scope: RunScope) -> Limits:
-        return Limits(Deadline.of(scope), scope.max_bytes)
+        """Those of a run that starts now."""
+        seconds = [] if scope.max_minutes is None else [60.0 * scope.max_minutes]
+        if scope.starts_until is not None:
+            seconds.append(scope.starts_until - time.time())
+        least = min(seconds, default=0.0)
+        end = time.monotonic() + least if seconds else None
+        return Limits(end, least, PLANS_IN_TIME if scope.all_pending else 1, scope.max_bytes)
 
     def are_reached(self, results: Sequence[InstantResult]) -> bool:
         """Whether a run with these results starts no more. KeyboardInterrupt where its job is stopped without any."""
@@ -109,11 +93,11 @@ class Limits:
                 return True
             raise KeyboardInterrupt
         is_spent = self.max_bytes is not None and _written(results) >= self.max_bytes
-        return is_spent or (self.deadline is not None and self.deadline.is_over)
+        return is_spent or (self.end is not None and time.monotonic() >= self.end)
 
     def cut(self, context: TableContext, results: Sequence[InstantResult] = ()) -> TableContext:
         """The table as it is planned next by a run with these results: see planning.cut_to."""
-        seconds = None if self.deadline is None else self.deadline.plan_seconds
+        seconds = None if self.end is None else min(self.seconds / self.plans, self.end - time.monotonic())
         most = None if self.max_bytes is None else self.max_bytes - _written(results)
         return cut_to(context, seconds, _rate(results), most)
 

@@ -50,6 +50,8 @@ class InstantService(ABC):
 
     name: ClassVar[str]
     action: ClassVar[str]
+    job: ClassVar[type[Job[Any, Any]]]
+    """What is the service's own in the run of one instant."""
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
         """The requested times of the instants that `run` can run now, oldest first, whichever writer planned them."""
@@ -59,16 +61,10 @@ class InstantService(ABC):
         """How much the plan of a pending instant is (engine_choice); one unit without bytes unless a service knows."""
         return Extent()
 
-    @abstractmethod
-    def job(self, run: Run) -> Job[Any, Any]:
-        """What is the service's own in the run of one instant."""
-
     def run(
         self, context: TableContext, instant: str, engine: Engine, owner: Owner, progress: UnitProgress | None
     ) -> InstantResult:
-        """Runs one instant to its completion (run_instant). The properties are read again: planning may have changed
-        them.
-        """
+        """Runs one instant to its completion (run_instant), by the properties now: planning may have changed them."""
         return run_instant(self.job(Run(context.reloaded(), instant, owner, engine, progress)))
 
     def has_work_before(self, context: TableContext, owner: Owner) -> bool:

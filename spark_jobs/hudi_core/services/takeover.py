@@ -196,9 +196,7 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
 
 
 def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
-    """The result of takeover without an owner and without leftovers; else None. Nothing is written. Raises as takeover
-    but for ConflictError.
-    """
+    """As takeover, without owner and leftovers; else None. Nothing is written. Raises as it but for ConflictError."""
     timeline = context.active.load()
     plan = find_pending(context, timeline, instant)
     if plan.kind == "write":

@@ -171,9 +171,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
 
 
 def _drop_half_restored_metadata(context: TableContext, restore: str) -> None:
-    """The metadata table's own restore cannot be continued without the plan; before it began nothing is lost. Under the
-    lock.
-    """
+    """Its own restore cannot be continued without the plan; before it began it lacks nothing. Under the lock."""
     current = context.reloaded()
     if not current.has_metadata_table:
         return

@@ -124,9 +124,7 @@ class Request(ABC):
         return None
 
     def plan(self, context: TableContext, owner: Owner) -> Result | None:
-        """Writes the plan that the run is to carry out, if any, so that `extent` knows it; the result where there is
-        none. Raises as the run does.
-        """
+        """Writes the plan that the run carries out, for `extent`; the result without one. Raises as `run`."""
         return None
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:

@@ -48,9 +48,7 @@ class ScheduleRequest(Request):
 
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
-    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do.
-    Raises UnsupportedError.
-    """
+    """Plans an instant of a service, or says why not; of one without instants what it would do. UnsupportedError."""
     from hudi_core.services.service import ImmediateService, Scheduled, service_of
 
     service = service_of(name)

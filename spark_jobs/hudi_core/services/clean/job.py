@@ -175,9 +175,7 @@ def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str,
 
 
 def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
-    """The UnitTask of a clean. Raises FormatError for what is no data file's name, StorageError for the first that
-    stays.
-    """
+    """The UnitTask of a clean. Raises FormatError for no data file's name, StorageError for the first that stays."""
     storage = open_deleting_storage(unit.uri, unit.storage_options)
     paths = [_path(partition, name) for partition, names in unit.files.items() for name in names]
     shares = [paths[number::_THREADS] for number in range(min(_THREADS, len(paths)))]

@@ -183,6 +183,7 @@ class CleanService(InstantService):
 
     name = "clean"
     action = Action.CLEAN
+    job = CleanJob
 
     def has_work_before(self, context: TableContext, owner: Owner) -> bool:
         return _rolls_back_first(context) and bool(clean_failed_writes(context, owner, dry_run=True))
@@ -218,9 +219,6 @@ class CleanService(InstantService):
             path=context.active.folder,
             remedy="run it again",
         )
-
-    def job(self, run: Run) -> CleanJob:
-        return CleanJob(run)
 
     def _request(self, context: TableContext, owner: Owner, made: Planned, planned_on: Timeline) -> str | None:
         """The instant that holds the plan; None when the plan no longer fits the table."""

@@ -104,9 +104,7 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
-    """Those since the last clean's earliest; None for everywhere: without a clean, its earliest, or one of its
-    savepoints.
-    """
+    """Those since the last clean's earliest; None: everywhere, without a clean, its earliest, or its savepoint."""
     last = inputs.last_clean
     if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:
         return None

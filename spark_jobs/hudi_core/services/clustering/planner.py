@@ -21,7 +21,6 @@ from hudi_core.services.clustering.job import ClusteringJob, clustering_action, 
 from hudi_core.services.clustering.strategies import RULES, Group, PlanRules, chosen_partitions, find_groups, outputs_of
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
-from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewriting.checks import check_buckets, check_schema_of_latest, check_table
 from hudi_core.services.rewriting.planning import Planned, RewriteService, extent_of, was_cut, within_budget
 from hudi_core.services.service import Nothing
@@ -159,6 +158,7 @@ class ClusteringService(RewriteService[ClusteringPlan]):
 
     name = "clustering"
     action = Action.CLUSTERING
+    job = ClusteringJob
     rewritten = "clustered"
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
@@ -172,9 +172,6 @@ class ClusteringService(RewriteService[ClusteringPlan]):
         if plan is None:
             return Extent()
         return extent_of(context.storage, [group.slices for group in plan.groups], config)
-
-    def job(self, run: Run) -> ClusteringJob:
-        return ClusteringJob(run)
 
     def check(self, context: TableContext, timeline: Timeline) -> None:
         check_table(context)

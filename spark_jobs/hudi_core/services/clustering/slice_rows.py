@@ -92,9 +92,7 @@ class SliceRows:
     def base_rows(
         self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of the base file alone: columns of `schema` and some row groups, or all. Raises CorruptFileError for no
-        key.
-        """
+        """Those of the base file: columns of `schema`, some row groups. Raises CorruptFileError for no key."""
         if self.base is None:
             return
         config = self.target.config

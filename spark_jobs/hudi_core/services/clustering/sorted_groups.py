@@ -103,9 +103,7 @@ class SortedOutputs:
 
 
 def sample_slices(unit: SampleUnit, attempt: TaskAttempt) -> Sampled:
-    """The UnitTask of sampling: rows at even distances, of the base file alone where there is one. Errors as
-    open_slice. Memory: a batch of rows, and the samples.
-    """
+    """The UnitTask of sampling: rows at even distances. Errors as open_slice. Memory: a batch, and the samples."""
     return Sampled(tuple(_sample(unit, item) for item in unit.slices))
 
 

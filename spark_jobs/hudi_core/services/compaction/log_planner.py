@@ -7,7 +7,7 @@ order where a writer came between (block_order.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.codec.log.blocks import HeaderKey, LogBlock
 from hudi_core.config.services.compaction_config import LOG_COMPACTION, LOG_COMPACTION_BLOCKS, CompactionConfig
@@ -20,7 +20,6 @@ from hudi_core.services.compaction.job import LogCompactionJob, check_log_compac
 from hudi_core.services.compaction.merge_logs import check_copied
 from hudi_core.services.compaction.planner import CompactionService, affordable, candidates, planned
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.rewriting.checks import check_schema_of_latest
 from hudi_core.services.rewriting.planning import Planned, was_cut
 from hudi_core.services.rollback.failed_writes import undoing
@@ -41,9 +40,7 @@ _STRATEGY: Final = {
 class LogCompactionService(CompactionService):
     name = "log_compaction"
     action = Action.LOG_COMPACTION
-
-    def job(self, run: Run) -> Job[Any, Any]:
-        return LogCompactionJob(run)
+    job = LogCompactionJob
 
     def check(self, context: TableContext, timeline: Timeline) -> None:
         check_log_compaction(context)

@@ -67,9 +67,7 @@ class LogCompactionUnit(CompactionUnit):
 
 @dataclass(frozen=True, slots=True)
 class MergedLogs(OperationResult):
-    """There was nothing to write where no log block counts. `keys` is how many the logs hold, of which each is one of
-    the `records` or `deletes` that the new file has.
-    """
+    """`keys` is how many the logs hold, of which each is one of the `records` or `deletes` of the new file."""
 
     keys: int = 0
     records: int = 0
@@ -118,7 +116,7 @@ class _Merge:
         )
         corrupt = pass_over_torn_tails(self.storage, scan, allow_lost=unit.config.allow_corrupt_log_blocks)
         if not scan.blocks:
-            return MergedLogs(None, None, corrupt=corrupt)
+            return MergedLogs(None, None, corrupt)
         check_copied(scan.blocks)
         merged = list(dict.fromkeys(str(block.instant_time) for block in scan.blocks))
         listed = self.storage.list_files(self.partition)
@@ -147,7 +145,7 @@ class _Merge:
         scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
         stat = self._stat(name, scan, records, copy, size, sum(file.size for file in files), scan_ms, write_ms)
         statistics = statistics_of(self.storage, stat, unit.requirements, is_base=False)
-        return MergedLogs(stat, statistics, len(records), copy.records, copy.deletes, corrupt=corrupt)
+        return MergedLogs(stat, statistics, corrupt, len(records), copy.records, copy.deletes)
 
     def _name(self, listed: Sequence[FileInfo]) -> LogFileName:
         """The next log file of the slice; in layout 2 the first of the instant."""
@@ -191,9 +189,7 @@ class _Merge:
     def _entries(
         self, scan: ScanResult, records: LogRecords, positions: Sequence[RecordPositions] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each key, or position, whose newest version is a delete entry: numbers of the block and entry of the
-        last.
-        """
+        """For each key, or position, whose newest version is a delete entry: numbers of its last block and entry."""
         places = np.flatnonzero(records.rows < 0)
         keys = records.keys.take(pa.array(places)) if records.positions is None else pa.array(records.positions[places])
         block_of = np.full(len(places), -1, dtype=np.int64)

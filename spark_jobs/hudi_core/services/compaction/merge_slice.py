@@ -127,7 +127,7 @@ class _Compaction:
         # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing
         # when it has none.
         if not scan.blocks and self.base_name is None:
-            return CompactedSlice(None, None, MergeCounts(), 0, corrupt=corrupt)
+            return CompactedSlice(None, None, corrupt, MergeCounts(), 0)
         with ExitStack() as stack:
             base = None
             if self.base_name is not None:
@@ -167,7 +167,7 @@ class _Compaction:
         scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
         stat = self._stat(merge, scan.counts, size, sum(file.size for file in files), scan_ms, write_ms)
         statistics = statistics_of(self.storage, stat, self.unit.requirements)
-        return CompactedSlice(stat, statistics, merge.counts, merge.counts.written, copied, corrupt=corrupt)
+        return CompactedSlice(stat, statistics, corrupt, merge.counts, merge.counts.written, copied)
 
     def _log_files(self) -> list[DataFile]:
         """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""

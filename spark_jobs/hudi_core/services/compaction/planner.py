@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.services.compaction_config import CompactionConfig
@@ -22,7 +21,6 @@ from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies, last_request, why_not_due
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
-from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.rewriting.checks import check_merged_table, check_operations, check_schema_of_latest
 from hudi_core.services.rewriting.planning import (
     Planned,
@@ -166,9 +164,7 @@ def candidates(
 
 
 def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:
-    """Without the log files of what completed at or after `instant`, which are of the slice that the compaction opens
-    (CompletionTimeQueryView.isCompletedBefore).
-    """
+    """Without log files of what completed later: they are of the slice that it opens (isCompletedBefore)."""
 
     def is_planned(name: str) -> bool:
         completion = completions.of(parse_log_file(name).instant)
@@ -217,15 +213,13 @@ def _no_candidates(partitions: int, chosen: int, found: Candidates, options: str
 class CompactionService(RewriteService[CompactionPlan]):
     name = "compaction"
     action = Action.COMPACTION
+    job = CompactionJob
     rewritten = "compacted"
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
         operations = context.active.read_plan(instant, self.action).operations
         check_operations(operations, path=context.active.path(instant, self.action, State.REQUESTED))
         return extent_of(context.storage, [[operation] for operation in operations], config)
-
-    def job(self, run: Run) -> Job[Any, Any]:
-        return CompactionJob(run)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         if not context.config.is_merge_on_read:

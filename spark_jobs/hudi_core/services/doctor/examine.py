@@ -54,9 +54,7 @@ class DoctorReport:
 def examine(
     context: TableContext, *, files: bool = True, executors: ExecutorObservations | None = None
 ) -> DoctorReport:
-    """Examines the table; with `files` data files are listed, too. Raises FormatError for damage in the archive or a
-    log.
-    """
+    """With `files` data files are looked at, too. Raises FormatError for damage in the archive or a log file."""
     with one_look(context.storage):
         return _examine(context, files, executors)
 

@@ -31,9 +31,7 @@ _STARTS_AS_TIME: Final = re.compile(r"^\d{8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PendingObservations:
-    """`age` is the younger of file and instant; `alive`: its owner or its writer may be at work; `problem` with its
-    plan.
-    """
+    """`age` is the younger of file and instant; `alive`: its owner or writer may be; `problem` with its plan."""
 
     plan: PendingPlan
     age: float | None

@@ -43,7 +43,6 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.indexing.build import GROUPS, misfits, requested_counts
 from hudi_core.services.indexing.job import IndexingJob
-from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.index_drop import pending_builds
 from hudi_core.services.metadata.initialization import Initializations, index_warnings, partitioned_record_index
 from hudi_core.services.service import InstantService, Scheduled
@@ -78,6 +77,7 @@ class IndexingService(InstantService):
 
     name = "indexing"
     action = Action.INDEXING
+    job = IndexingJob
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Requests an indexing action for the named indexes that are neither listed nor planned
@@ -120,9 +120,6 @@ class IndexingService(InstantService):
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
         """Every file of the table is read, and listed until that is too much."""
         return Extent.of(context.slice_sizes(), config)
-
-    def job(self, run: Run) -> IndexingJob:
-        return IndexingJob(run)
 
     def _left(
         self,

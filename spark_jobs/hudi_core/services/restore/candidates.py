@@ -58,9 +58,7 @@ class RestoreCandidates:
         ]
 
     def check(self, time: str) -> Instant:
-        """Raises ConfigError without a commit, TimelineError for one not to restore (UnsupportedError behind a
-        downgrade).
-        """
+        """Raises ConfigError without a commit, TimelineError naming why not (UnsupportedError behind a downgrade)."""
         target = commit_at(self._timeline, time)
         if target is None:
             what = f"the timeline holds no completed commit at instant {time}"

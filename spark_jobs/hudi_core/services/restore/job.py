@@ -217,9 +217,7 @@ class RestoreJob(Job[RestorePlan, None]):
             log.warning("%s was written while the table was restored to %s", named, self._plan.target)
 
     def _rollbacks(self, timeline: Timeline) -> list[str]:
-        """Those of this restore, and earlier ones behind the target, which would hold up the metadata table's
-        compaction; newest first.
-        """
+        """Of this restore, and earlier ones behind the target, which would hold up compactions; newest first."""
         named = {item.time for item in self._plan.instants}
         behind = timeline.of_actions(Action.ROLLBACK).after(self._plan.target).instants
         return [

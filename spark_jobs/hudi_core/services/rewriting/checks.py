@@ -42,9 +42,7 @@ _BY_HUDI = "use Hudi's own service"
 
 
 def check_table(context: TableContext) -> None:
-    """Raises UnsupportedError for metadata partitions that this engine cannot update, and base files other than
-    Parquet.
-    """
+    """Raises UnsupportedError for metadata partitions that we cannot update, and base files other than Parquet."""
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
         raise UnsupportedError(

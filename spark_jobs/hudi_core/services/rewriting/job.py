@@ -102,9 +102,8 @@ class RewriteJob(Job[Plan, Rewritten]):
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
     def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
-        """Deletes this attempt's own files, by the epoch in their write token, when the instant has another owner, is
-        completed, or is gone: no other run would look for them. An instant that is still ours the next attempt rolls
-        back; one that was decided is completed with these files.
+        """Deletes this attempt's own files, by the epoch in their write token, where no other run would look for them.
+        An instant that is still ours the next attempt rolls back; one that was decided is completed with these files.
         """
         instant = self.active.load().find(self.instant, self.action)
         is_completed = instant is not None and instant.is_completed

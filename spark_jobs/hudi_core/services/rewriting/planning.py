@@ -103,8 +103,8 @@ def within_budget(
 def cut_to(
     context: TableContext, seconds: float | None, rate: float | None = None, most: int | None = None
 ) -> TableContext:
-    """The table with PLAN_MAX_BYTES for a plan of `most` bytes that takes `seconds`, at `rate` bytes a second where it
-    is known; None for no limit. The smallest counts, with that of the table's options. Raises ConfigError for these.
+    """The table with PLAN_MAX_BYTES for a plan of `most` bytes that takes `seconds` at a `rate`, None for no limit,
+    unless that of its options is smaller. Raises ConfigError for these.
     """
     in_time = None if seconds is None else int(seconds * (rate or _ASSUMED_RATE))
     limits = [limit for limit in (in_time, most) if limit is not None]

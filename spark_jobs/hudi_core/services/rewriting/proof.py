@@ -8,7 +8,7 @@ hashes are added up. Sums do not depend on the order of rows, nor on which file 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -46,9 +46,7 @@ _MASK: Final = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """New files that are checked against the plan, with stats and, where required, statistics in the same order;
-    `corrupt_blocks` were passed over.
-    """
+    """New files that are checked against the plan, with stats and, if required, statistics in the same order."""
 
     files: Sequence[DataFileRef]
     stats: Sequence[WriteStat]
@@ -64,7 +62,7 @@ class OperationResult:
 
     stat: WriteStat | None
     statistics: FileStatistics | None
-    corrupt: int = field(default=0, kw_only=True)
+    corrupt: int
 
 
 Result = TypeVar("Result", bound=OperationResult)

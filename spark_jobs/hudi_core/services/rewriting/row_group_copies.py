@@ -111,9 +111,7 @@ class RowGroupPlan:
         return not small and codecs == {self.codec}
 
     def _keys_if_untouched(self, number: int) -> list[pa.Array] | None:
-        """Of a row group of which the logs hold none; None for another one. Raises CorruptFileError for a row without a
-        key.
-        """
+        """None where the logs hold one of them. Raises CorruptFileError for a row without a key."""
         group_keys: list[pa.Array] = []
         if self.keys is None:
             return group_keys

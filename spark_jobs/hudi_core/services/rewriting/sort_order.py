@@ -180,9 +180,7 @@ def _binary(data: NDArray[np.uint8]) -> pa.Array:
 
 
 def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.Array:
-    """`most` values that divide the weighted values into equal parts, ascending: a frequent one comes several times, so
-    that ranks reach their highest in every column. None of nulls alone.
-    """
+    """`most` values that divide the weighted ones into equal parts, ascending, frequent ones several times."""
     order = pc.sort_indices(column).to_numpy()
     order = order[np.asarray(column.is_valid())[order]]
     if not len(order):

@@ -163,9 +163,7 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
 
 
 def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError where partitions were initialized since `target` completed. Under the table lock: later
-    partitions lack it, as it is pending then.
-    """
+    """Raises TimelineError where partitions were initialized since `target` completed. Under the table lock."""
     if not target.is_completed or not context.has_metadata_table:
         return
     metadata_timeline = MetadataTimeline(context.storage, context.config)
@@ -247,9 +245,7 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
 
 
 def _of_empty_plan(context: TableContext, clean: Instant) -> Mapping[str, Sequence[str]]:
-    """Nothing: without its plan no process can have started it. Raises CorruptFileError where it is inflight, and while
-    the plan may still be written.
-    """
+    """Nothing where no process can have started it. Raises CorruptFileError where one may have, or write it yet."""
     path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
     if clean.state is State.REQUESTED and not may_be_written(context.active, path):
         return {}

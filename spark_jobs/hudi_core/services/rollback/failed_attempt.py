@@ -53,9 +53,7 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
 
 
 def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """Log files named after a compaction's instant in version 6 are other writers', and after a clustering's in any
-    (is_named_after_another).
-    """
+    """Log files named after a compaction in version 6 are other writers', and those after a clustering in any."""
     logs = action not in REPLACING_ACTIONS and context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
     if action == Action.LOG_COMPACTION:

@@ -67,8 +67,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         return Removed(self._execution.removed, () if self._stays else (self.failed,))
 
     def plan(self, timeline: Timeline) -> RollbackExecution | None:
-        """The plan that was requested, checked whole; None where it cannot be read. Raises TimelineError while a
-        restore is pending, FormatError for a plan whose instant is archived: its files hold rows.
+        """Checked whole; None where it cannot be read. Raises TimelineError while a restore is pending, FormatError for
+        a plan whose instant is archived: its files hold rows.
         """
         pending = timeline.pending().of_actions(Action.RESTORE).last()
         if pending is not None:  # it finishes its own rollbacks, and needs the others to be completed before it starts

@@ -7,7 +7,7 @@ from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Run, claimed
+from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.checks import check_rollback, refuse_live_writer
 from hudi_core.services.rollback.execution import (
     NOTHING,
@@ -223,9 +223,7 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
 
 
 def _completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
-    """Whether a dead run of ours had decided to complete the instant, carried out here. ConflictError while one is
-    alive.
-    """
+    """Whether a dead run had decided to complete the instant, done here. Raises ConflictError for a live one."""
     storage = context.storage
     if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
         return False
@@ -244,6 +242,7 @@ class RollbackService(InstantService):
 
     name = "rollback"
     action = Action.ROLLBACK
+    job = RollbackJob
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
         # Nothing is written, so ages are measured by this process's clock.
@@ -270,6 +269,3 @@ class RollbackService(InstantService):
             return Scheduled(None, None, nothing_failed(context, context.active.load()))
         rollback = request_rollback(context, target, owner)
         return Scheduled(rollback, context.active.read_any(rollback, Action.ROLLBACK, State.REQUESTED))
-
-    def job(self, run: Run) -> RollbackJob:
-        return RollbackJob(run)

@@ -149,7 +149,9 @@ def test_results_that_do_not_prove_the_plan_are_not_published(golden: Golden, ve
 def test_statistics_are_required_where_the_metadata_table_needs_them() -> None:
     assert prove_operations([], [], "001", check_copied_counts, is_base=False, with_statistics=True).stats == []
     with pytest.raises(ExecutionError, match="0 operations, the engine returned 1"):
-        prove_operations([], [MergedLogs(None, None)], "001", check_copied_counts, is_base=False, with_statistics=False)
+        prove_operations(
+            [], [MergedLogs(None, None, 0)], "001", check_copied_counts, is_base=False, with_statistics=False
+        )
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -47,8 +47,8 @@ STAT = WriteStat(
     total_write_bytes=500,
     total_updated_records_compacted=6,
 )
-RESULT = CompactedSlice(STAT, None, MergeCounts(base=10, updated=3, deleted=1, inserted=2), 11)
-NOTHING = CompactedSlice(None, None, MergeCounts(), 0)
+RESULT = CompactedSlice(STAT, None, 0, MergeCounts(base=10, updated=3, deleted=1, inserted=2), 11)
+NOTHING = CompactedSlice(None, None, 0, MergeCounts(), 0)
 
 
 def proven(operation: CompactionOperation, result: CompactedSlice, *, with_statistics: bool = False) -> Any:

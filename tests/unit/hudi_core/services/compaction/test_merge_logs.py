@@ -244,7 +244,7 @@ def test_in_layout_2_it_is_named_after_its_instant() -> None:
 def test_a_slice_of_rolled_back_blocks_is_nothing() -> None:
     storage = MemoryStorage()
     files = [put(storage, 1, data("002", [("a", 1, "x")])), put(storage, 2, rollback("003", "002"))]
-    assert merge(storage, unit(files, POLICIES[0])) == MergedLogs(None, None)
+    assert merge(storage, unit(files, POLICIES[0])) == MergedLogs(None, None, 0)
     assert storage.list_files(".hoodie/.temp") == []
 
 
