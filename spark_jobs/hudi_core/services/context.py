@@ -72,6 +72,12 @@ class TableContext(ReadContext):
         token = WriteToken(0, epoch, 0)
         return MetadataPublisher(self.storage, self.config, token, self.clock(), self.options, schema)
 
+    def check_recordable(self) -> None:
+        """Raises where the metadata table cannot record that files go: MetadataPublisher.check."""
+        publisher = self.metadata_publisher()
+        if publisher is not None:
+            publisher.check()
+
     def workers(self, engine: Engine, epoch: int) -> Workers:
         return Workers(engine, epoch, self.uri, self.storage_options)
 

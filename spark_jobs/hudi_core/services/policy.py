@@ -28,6 +28,7 @@ from hudi_core.errors import ConfigError, OrphanFilesError, UnsupportedError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.request.policy import Policy, ServicePolicy
 from hudi_core.request.services import Conditions
+from hudi_core.services.clustering.planner import last_clustering
 from hudi_core.services.clustering.strategies import RULES, chosen_partitions
 from hudi_core.services.compaction.strategies import Strategies, is_after, last_request
 from hudi_core.services.context import TableContext
@@ -36,7 +37,7 @@ from hudi_core.services.service import ImmediateService, InstantService, Schedul
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of
-from hudi_core.timeline.pending_plans import is_clustering, planned_file_groups
+from hudi_core.timeline.pending_plans import planned_file_groups
 from hudi_core.timeline.timeline import LONG_AGO, Timeline, age_shown, pending_longer_than, seconds_since
 from hudi_core.transaction.owner import Owner
 
@@ -120,8 +121,7 @@ def last_run(context: TableContext, timeline: Timeline, service: str) -> Instant
         return last_request(timeline)
     if service == "clean":
         return timeline.completed().of_actions(Action.CLEAN).last()
-    earlier = reversed(timeline.of_actions(*REPLACING_ACTIONS).instants)
-    return next((item for item in earlier if is_clustering(context.active, item)), None)
+    return last_clustering(context, timeline)
 
 
 def commits_since(context: TableContext, timeline: Timeline, service: str, last: Instant | None) -> list[Instant]:

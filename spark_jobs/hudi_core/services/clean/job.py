@@ -21,7 +21,7 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.request.results import REMOVED, InstantResult
-from hudi_core.services.clean.kept_files import check_abandoned, check_recordable, drop_partitions
+from hudi_core.services.clean.kept_files import check_abandoned, drop_partitions
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.storage.arrow_store import open_deleting_storage
@@ -56,7 +56,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         ConflictError while something needs one of the files; of an inflight clean `begin` does: an earlier run may have
         decided to complete it.
         """
-        check_recordable(self.context)
+        self.context.check_recordable()
         stored = read_clean_plan(self.active, self.instant)
         if stored is None:
             return None
@@ -213,7 +213,7 @@ class UnscheduledClean(CleanJob):
 
     def plan(self, timeline: Timeline) -> CleanPlan:
         """Planned files that are gone. Raises TimelineError where a run would finish, and as check_recordable."""
-        check_recordable(self.context)
+        self.context.check_recordable()
         return gone_files(self.context, timeline, self.instant)
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:

@@ -147,13 +147,6 @@ def _drop(storage: Storage, partition: str) -> bool:
     return False
 
 
-def check_recordable(context: TableContext) -> None:
-    """Raises where the metadata table cannot record what a clean deletes: MetadataPublisher.check."""
-    publisher = context.metadata_publisher()
-    if publisher is not None:
-        publisher.check()
-
-
 def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed. Reads one
     partition at a time. A file of a pending write is known by its name, as the metadata table does not list it; in

@@ -27,7 +27,7 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.job import SMALLEST_UNIT, CleanJob
-from hudi_core.services.clean.kept_files import TablePartitions, check_recordable
+from hudi_core.services.clean.kept_files import TablePartitions
 from hudi_core.services.clean.retention import PartitionState, RetentionInputs, Scope, deletes, partitions_of, retention
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
@@ -207,7 +207,7 @@ class CleanService(InstantService):
             made = make_plan(context, timeline)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
-            check_recordable(context)
+            context.check_recordable()
             if dry_run:
                 return Scheduled(None, made.to_json())
             instant = self._request(context, owner, made, timeline)

@@ -146,16 +146,13 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
             # Whatever other writers were told to reject, no commit has changed the file groups meanwhile, and none was
             # rolled back whose rows are in them.
             preconditions=(
-                partial(self._check_untouched, plan, timeline),
+                partial(check_untouched, context, instant=self.instant, groups=self.file_groups(plan), known=timeline),
                 partial(check_not_undone, context, instant=self.instant, known=self._sources),
             ),
             # Writers look into the inflight file under this lock, and behind it 1.x archives its content in place of
             # the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves: it is then empty, as Hudi's.
             then=partial(self.active.empty_inflight, self.instant, self.action),
         )
-
-    def _check_untouched(self, plan: ClusteringPlan, known: Timeline, now: Timeline) -> None:
-        check_untouched(self.context, now, self.instant, plan.file_groups(), known)
 
     def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
         """In layout 1, too, it is called a clustering."""

@@ -32,7 +32,7 @@ from hudi_core.timeline.actions.replacecommit import (
     ClusteringSlice,
     encode_clustering_plan,
 )
-from hudi_core.timeline.instant import REPLACING_ACTIONS, Action
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
@@ -92,6 +92,12 @@ def make_plan(
     return Planned(plan, document, left)
 
 
+def last_clustering(context: TableContext, timeline: Timeline) -> Instant | None:
+    """In any state."""
+    earlier = reversed(timeline.of_actions(*REPLACING_ACTIONS).instants)
+    return next((item for item in earlier if is_clustering(context.active, item)), None)
+
+
 def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringConfig, rules: PlanRules) -> str | None:
     """Too few commits completed since the last one was requested, in any state (ClusteringPlanActionExecutor)."""
     in_background = config.asynchronous or (config.schedule_inline and rules.counts_schedule_inline)
@@ -101,8 +107,7 @@ def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringCo
     ]
     if not counted:
         return None
-    earlier = reversed(timeline.of_actions(*REPLACING_ACTIONS).instants)
-    last = next((item for item in earlier if is_clustering(context.active, item)), None)
+    last = last_clustering(context, timeline)
     if was_cut(context, last):
         return None
     commits = timeline.commits()

@@ -121,9 +121,7 @@ def _preview(context: TableContext, timeline: Timeline, instant: str) -> Restore
 
 def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
     """Requests the restore, under the lock; None when nothing has to go."""
-    publisher = context.metadata_publisher()
-    if publisher is not None:
-        publisher.check()
+    context.check_recordable()
     with context.lock(owner) as lock:
         timeline = context.active.load()
         candidates = RestoreCandidates(context, timeline)

@@ -140,9 +140,7 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
         what = f"{target.action} {target.requested_time} is only planned: there is nothing to roll back"
         remedy = f"drop the plan: `hudictl unschedule TABLE {target.requested_time}`"
         raise TimelineError(what, path=context.active.path_of(target), remedy=remedy)
-    publisher = context.metadata_publisher()
-    if publisher is not None:
-        publisher.check()
+    context.check_recordable()
     guard(context, timeline, target)
     if not target.is_completed:
         refuse_live_writer(context, target.requested_time, dry_run=dry_run)
