@@ -1,6 +1,7 @@
 """Mistakes that a DAG file shows: operators and sensors refuse them when they are made, which is when it is imported.
 
-What is rendered, or comes from another task, is known and checked when the task runs.
+What is rendered, or comes from another task, is known and checked when the task runs. Which name was meant:
+hudi_core/request/texts.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The description of this provider for Airflow, by its entry point `apache_airflow_provider`; the connection's form."""
+"""The description of this provider for Airflow, by its entry point `apache_airflow_provider`; the connection's form.
+Its test: hooks/hudi.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What becomes of a task, by the exit code of its job and by an error: the one rule of operators, sensors, triggers and
-asset events.
+asset events. Whether a connection is there: hooks/connections.py.
 
 | exit code of the job | the job | the task |
 |---|---|---|

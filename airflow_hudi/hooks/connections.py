@@ -1,5 +1,5 @@
 """Tells a connection that is not there from a secrets backend that cannot be asked now: of both Airflow 3.3 makes an
-AirflowNotFoundException, and only logs the backend's own error, as debug.
+AirflowNotFoundException, and only logs the backend's own error, as debug. What that means for a task: task_fate.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How many bytes a task of many runs may rewrite, over all of its tables."""
+"""How many bytes a task of many runs may rewrite, over all of its tables. The rounds in which they are spent:
+rounds.py.
+"""
 
 from __future__ import annotations
 

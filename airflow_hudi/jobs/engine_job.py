@@ -1,7 +1,8 @@
 """A job on the engine that its task names: looked at first, done beside the task, or submitted to Spark.
 
-With the engine `spark`, the default, a process looks whether there is work before a JVM is started; with `auto` it also
-does what is small enough (hudi_core/services/engine_choice.py), with `local` everything.
+With the engine `spark`, the default, a process beside the task (local_process.py, hudi_cli/job.py) looks whether there
+is work before a JVM is started; with `auto` it also does what is small enough (hudi_core/services/engine_choice.py),
+with `local` everything.
 """
 
 from __future__ import annotations

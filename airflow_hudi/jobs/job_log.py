@@ -1,4 +1,6 @@
-"""Reads what our job prints out of its output, on its way into the task's log."""
+"""Reads what our job prints out of its output, on its way into the task's log. The form of the result line:
+hudi_core/request/results.py. In cluster mode there is none, and spark_job.py reads a file.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The process of hudictl's local engine beside the task: started, logged, stopped gently, and outlived by nothing.
 
-It looks whether there is work, and does what its mode says (hudi_cli/job.py).
+It looks whether there is work, and does what its mode says (hudi_cli/job.py). Whether it is started at all:
+engine_job.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The runs of a task of many tables: in rounds, as often as bytes and other processes make it necessary, with what
-earlier tries of the task completed. A result is an item of a batch's result line, as it is kept and as it is in the
-XCom.
+"""The runs of a task of many tables: in rounds, as often as bytes (byte_budget.py) and other processes (waiting.py)
+make it necessary, with what earlier tries of the task completed. A result is an item of a batch's result line, as it is
+kept and as it is in the XCom.
 """
 
 from __future__ import annotations

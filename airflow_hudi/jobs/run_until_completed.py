@@ -1,5 +1,5 @@
 """Runs a job again until its work is done: until the timeline shows its instant completed, by whichever process, or
-until the job itself reports success where it has no instant of its own yet.
+until the job itself reports success where it has no instant of its own yet. How it waits for others: waiting.py.
 
 A retry of a task resumes the instant that task_store.py kept (operators/service.py), and a completed one is not run
 again. Whether the job may take an instant over from a dead owner is decided on the cluster

@@ -1,4 +1,6 @@
-"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment."""
+"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment. In cluster mode
+the result is a file at the table (`_delivered`); else job_log.py reads it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a task keeps between its tries, in Airflow's task state store, so that a retry resumes the work it started."""
+"""What a task keeps between its tries, in Airflow's task state store, so that a retry resumes the work it started. What
+is resumed, and when: operators/service.py.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A table service with instants of its own: what is planned is run, what is not planned is planned first.
 
 A retry re-attaches to the instant of the attempt before it, which jobs/task_store.py keeps in Airflow's task state
-store; a completed instant is not run again.
+store; a completed instant is not run again. reports/finished_work.py says which work counts as the task's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a task has done, taken from its XCom: its asset events, metrics, lineage and messages are made of this alone."""
+"""What a task has done, taken from its XCom: its asset events, metrics, lineage and messages are made of this alone.
+Whether this task completed an instant: operators/service.py.
+"""
 
 from __future__ import annotations
 

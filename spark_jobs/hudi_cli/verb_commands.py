@@ -1,4 +1,6 @@
-"""The verbs of hudictl that run on the driver, without Spark: schedule, rollback, restore, savepoint and others."""
+"""The verbs of hudictl that run on the driver, without Spark: schedule, rollback, restore, savepoint and others. A verb
+for which nobody wrote a command: command_from_fields.py.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from typing import Final
 
 import click
 
+from hudi_cli.command_from_fields import verb_command
 from hudi_cli.options import CommandGroup, Target, common, hudi_option, max_bytes_option
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
 from hudi_cli.runner import Runner
 from hudi_cli.tables import savepoint_table
-from hudi_cli.verb_command import verb_command
 from hudi_cli.verb_output import verb_output
 from hudi_core.request.services import check_service
 from hudi_core.verbs.instants import (

@@ -1,4 +1,5 @@
-"""The one way from a request to its result: look, plan, choose, run here, and leave the rest to Spark.
+"""The one way from a request to its result: look, plan, choose, run here, and leave the rest to Spark. By which rule
+`auto` chooses: services/engine_choice.py.
 
 hudictl and the process beside an Airflow task drive requests by it. What they left, a Spark job runs.
 """

@@ -1,4 +1,6 @@
-"""Checks, before anything is written, which of the required wheels Spark's executors have."""
+"""Checks, before anything is written, which of the required wheels Spark's executors have. Which modules those are:
+hudi_core/config/engine_config.py. What the doctor says of them: hudi_core/services/doctor/wheels.py.
+"""
 
 from __future__ import annotations
 

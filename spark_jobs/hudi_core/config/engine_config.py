@@ -1,5 +1,5 @@
 """Options of the local engine: what `--engine auto` gives it, and how many processors and how much memory it takes; and
-which Python modules every engine needs.
+which Python modules every engine needs. Whether executors have them: hudi_spark/probe.py.
 """
 
 from __future__ import annotations

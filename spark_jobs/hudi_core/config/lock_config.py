@@ -1,4 +1,6 @@
-"""Options of the table's lock, under Hudi's own names: the provider, and what each needs (HoodieLockConfig)."""
+"""Options of the table's lock, under Hudi's own names: the provider, what each needs, how long the lock is waited for,
+and how long a lease is (HoodieLockConfig). How often a lock is tried: transaction/locks/base.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Options of writing base files and merging rows (HoodieWriteConfig), and those of key generators where the table's
-properties do not hold them (KeyGeneratorOptions, TimestampKeyGeneratorConfig).
+properties do not hold them (KeyGeneratorOptions, TimestampKeyGeneratorConfig). Rows beyond the memory of a merge go to
+files: filegroup/merge/payload_store.py.
 """
 
 from __future__ import annotations

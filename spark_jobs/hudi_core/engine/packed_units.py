@@ -1,4 +1,6 @@
-"""The units of one run in the form in which they cross an engine, and what their results are."""
+"""The units of one run in the form in which they cross an engine, and what their results are. The text of one value:
+serializer.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15).
+"""The archived timeline of layout 1: log files of Avro blocks (HoodieArchivedTimeline of 0.15). What a record of an
+instant holds: archived_instant.py. Files of layout 2: manifest.py.
 
 A record (HoodieArchivedMetaEntry) holds one state file of an instant, so an instant has up to three. Files are
 numbered; small ones may be merged into one of a new number, and during a merge the plan file `mergeArchivePlan` names

@@ -1,4 +1,5 @@
-"""Which files make up the archived timeline of layout 2, and how they change (LSMTimeline, LSMTimelineWriter).
+"""Which files make up the archived timeline of layout 2, and how they change (LSMTimeline, LSMTimelineWriter). Those of
+layout 1: log_archive.py.
 
 <folder>/_version_        the latest snapshot version V
 <folder>/manifest_V       the files of that snapshot

@@ -1,5 +1,5 @@
 """Which row groups of a base file are read, by its footer's statistics; which base files cannot hold some keys, by the
-key range and the bloom filter in the footer.
+key range and the bloom filter in the footer. Which partitions and files: skipping.py.
 """
 
 from __future__ import annotations

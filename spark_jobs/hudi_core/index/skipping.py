@@ -1,4 +1,5 @@
-"""Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27).
+"""Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27). Which row
+groups: row_group_skipping.py.
 
 As HoodieFileIndex.filterFileSlices. Every index is used only where its answer holds. Statistics and bloom filters are
 of files, which do not change, so they serve every query. The record index, the secondary indexes and the statistics of

@@ -1,6 +1,6 @@
 """Keys of the metadata table's records (ColumnIndexID, PartitionIndexID, FileIndexID, SecondaryIndexKeyUtils): columns
 and partitions as 12 characters of base64 over an xxHash64, files as 24 over an MD5. Which file group has a key says
-codec.hashing.
+codec.hashing. Names of partitions: partition_type.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Partition types of the metadata table: their names, and what follows from a name alone (MetadataPartitionType)."""
+"""Partition types of the metadata table: their names, and what follows from a name alone (MetadataPartitionType). Keys
+of records: keys.py.
+"""
 
 from __future__ import annotations
 

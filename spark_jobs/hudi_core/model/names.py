@@ -1,4 +1,5 @@
-"""Names of file groups, base files and log files, of the `_hoodie_*` columns, and of columns whatever their case.
+"""Names of file groups, base files and log files, of the `_hoodie_*` columns, and of columns whatever their case. Names
+of timeline files: timeline/naming.py. Dotted names of columns: codec/columns.py.
 
 Files are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>` (FSUtils). A name from a
 table is untrusted: it must parse, and hold no path separator, before it is used as part of a path. Columns are found as

@@ -1,4 +1,6 @@
-"""Which paths from a table are safe to use: checks of partition paths; filegroup/read/partition_values reads values."""
+"""Which partition paths from a table are safe, those in a plan too: none is absolute, has a `..`, or lies in .hoodie.
+Which file names in a plan are: timeline/actions/fields.py. The values in a path: filegroup/read/partition_values.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plans change-data queries: for each commit and each file group it changed, where its changes can be read.
+"""Plans change-data queries: for each commit and each file group it changed, where its changes can be read. The images
+of the rows: cdc_read.py.
 
 As HoodieCDCExtractor. Change-data logs are used where the commit wrote them; else the slices before and after it are
 compared, so that tables without change-data logs, and commits that wrote none, are answered too. Hudi requires

@@ -1,5 +1,6 @@
 """Reads change-data queries: one commit's changes of one file group as rows with their images (CDCFileGroupIterator),
 and the logs that hold them (HoodieCDCLogRecordIterator). cdc_plan.py chooses the slices before and after the commit.
+Columns of other queries: filegroup/read/read_spec.py.
 
 Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote, and
 the keys and sequence numbers of the slice. Rows of images that are all new or all deleted are streamed.

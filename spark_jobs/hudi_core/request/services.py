@@ -1,5 +1,5 @@
 """The services of this release, one line each, what makes one due besides its own triggers, and whether a run of one
-takes a pending plan or makes one (next_step).
+takes a pending plan or makes one (next_step). A restore: services/restore/verb.py.
 
 Standard library only, and the implementations are named, not imported: Airflow checks names without the engine.
 """

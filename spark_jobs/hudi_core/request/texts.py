@@ -1,4 +1,6 @@
-"""Texts that people give: names of which there are only some, time zones, durations, sizes and numbers."""
+"""Texts that people give: names of which there are only some, time zones, durations, sizes and numbers. Which mistakes
+of a DAG file are errors at its import: airflow_hudi/arguments.py.
+"""
 
 from __future__ import annotations
 

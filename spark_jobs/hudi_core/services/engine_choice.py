@@ -1,4 +1,6 @@
-"""Which engine runs a plan, local or Spark: the one rule, by the plan's units and bytes and the memory they need.
+"""Which engine runs a plan, local or Spark, where the engine `auto` is named: by the plan's units and bytes and the
+memory they need. With `spark`, the default of a task, and with `local` nothing is chosen:
+airflow_hudi/jobs/engine_job.py and driver.py say what is done where.
 
 Whatever it says, the same is written: an engine runs units, and the service makes them (engine.protocol).
 """

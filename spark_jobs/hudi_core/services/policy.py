@@ -1,4 +1,6 @@
-"""Which services of a table are due by the conditions of a policy (request.services), and why; nothing is written."""
+"""Which services of a table are due by the conditions of a policy (request.services), and why; nothing is written. How
+a policy is written: config/policy_file.py.
+"""
 
 from __future__ import annotations
 

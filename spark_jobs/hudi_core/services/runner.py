@@ -1,6 +1,6 @@
 """From a request to instants to results: which instants a run covers, and what becomes of one that fails.
 
-request.services.next_step decides whether a pending plan is run or a new one is made.
+request/services.py (next_step) decides whether a pending plan is run or a new one is made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The storage port: what the engine needs of a file system or an object store, and what each verb promises.
 
 Every path is relative to the storage's root (the table's base path), `/`-separated, without a leading slash; `""` is
-the root. An implementation refuses paths that leave the root (model.partition.check_relative_path).
+the root. An implementation refuses paths that leave the root (model.partition.check_relative_path). LATE_SECONDS says
+how long a request may be tried again, and so arrive late.
 """
 
 from __future__ import annotations

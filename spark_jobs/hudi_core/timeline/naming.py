@@ -1,4 +1,5 @@
-"""File names of a timeline's two layouts (HoodieInstant.getFileName of 0.15; InstantFileNameGeneratorV2 of 1.x).
+"""File names of a timeline's two layouts (HoodieInstant.getFileName of 0.15; InstantFileNameGeneratorV2 of 1.x). Names
+of data files: model/names.py.
 
     layout 1, table version 6           T.<action>.requested    T.<action>.inflight    T.<action>
     layout 2, table versions 8 and 9    T.<action>.requested    T.<action>.inflight    T_C.<action>

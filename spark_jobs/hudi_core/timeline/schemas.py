@@ -1,6 +1,6 @@
 """The schemas that a timeline records: that of a table's rows, in its commits (TableSchemaResolver), and, where
 schema-on-read has changed columns, every schema that the table had, with column ids (InternalSchema, SerDeHelper,
-FileBasedInternalSchemaStorageManager).
+FileBasedInternalSchemaStorageManager). Which schema a reader takes: filegroup/read/schema_resolver.py.
 
 `.hoodie/.schema/` holds `<T>.schemacommit` (layout 2 too may put a completion time into the name), written before
 instant T completes: a JSON list of every schema that the table ever had. It counts only when T is committed. A renamed

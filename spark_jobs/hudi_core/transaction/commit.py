@@ -4,8 +4,9 @@ Under the table lock, in this order (HoodieBackedTableMetadataWriter and BaseHoo
 of Hudi 0.15):
 1. the metadata table is updated with the new files, under the same instant. A death behind it, before the decision,
    completes nothing: readers of the metadata table accept blocks of completed data instants only. The next owner
-   closes the epoch and rolls this attempt back, in the metadata table as well; or it runs the instant again
-   (services/lifecycle.py), when reconcile.py removes the base files of the attempt that lost.
+   closes the epoch and rolls this attempt back (services/rollback/failed_attempt.py), in the metadata table as well;
+   or it runs the instant again (services/lifecycle.py), when reconcile.py removes the base files of the attempt that
+   lost.
 2. the owner records its decision (decision.py): from there on the instant completes with these bytes and, in layout 2,
    at this completion time, by this owner or by its successor.
 3. the data timeline's completed file is created, which makes both visible at once.

@@ -1,5 +1,5 @@
 """Threads that repeat a call at an interval: the heartbeat of an instant, the renewal of a lock's lease; and waits that
-end when the job is stopped.
+end when the job is stopped. When a heartbeat is too old: claim_file.py, writer_heartbeats.py.
 
 A signal reaches the main thread of a process alone. The threads of a job's tables look here while they wait for a lock
 or for other writers, and before they start another instant. What is raised then is KeyboardInterrupt, as in the main

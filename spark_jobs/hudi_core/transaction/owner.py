@@ -1,5 +1,6 @@
 """The owner of a lock or a claim, and whether its process can be proven dead; JSON files that our processes write for
-each other (claims, decisions, locks), of which what is not one is refused.
+each other (claims, decisions, locks), of which what is not one is refused. Which owners count as dead without a proof:
+claim_file.py.
 """
 
 from __future__ import annotations

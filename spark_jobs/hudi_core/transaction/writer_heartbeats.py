@@ -4,9 +4,9 @@
 modification time is the heartbeat. A writer with the eager policy makes none: it considers itself the only one and
 rolls back whatever it finds pending (BaseHoodieTableServiceClient).
 
-Of a write of ours, an overwrite, the claim says whether its owner lives, and before there is one the process that its
-requested file names: where that is provably gone, nobody has to wait until a heartbeat expires, or longer where it died
-before its first.
+Of a write of ours, an overwrite, the claim says whether its owner lives (claim_file.py), and before there is one the
+process that its requested file names: where that is provably gone, nobody has to wait until a heartbeat expires, or
+longer where it died before its first.
 
 A write has failed when its heartbeat is older than interval times tolerable misses, or when it has none and is older
 than SILENT_MINUTES (config.transaction_config has the defaults).

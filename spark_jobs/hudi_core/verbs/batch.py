@@ -1,5 +1,5 @@
 """Several requests as one job, of several tables or services; and how the requests of a job are run: those of a table
-in their order, several tables side by side.
+in their order, several tables side by side. What each comes to: request/results.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Data files that lost bytes: their commit wrote more of them than there are.
+"""Data files that lost bytes: their commit wrote more of them than there are. Files of the metadata table:
+metadata_table/read/whole_files.py.
 
 A query that lists the storage fails on such a file. In the metadata table it would be left out, where it has no byte,
 or be listed with the bytes that are left: readers would miss its rows without an error. So it is not listed.

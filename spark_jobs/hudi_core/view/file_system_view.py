@@ -1,5 +1,6 @@
 """The file system view: which slices of a file group a query or a service reads, also while a compaction of it is
-pending (AbstractTableFileSystemView); and which slices of version 6 a downgrade cut off from their base files.
+pending (AbstractTableFileSystemView); and which slices of version 6 a downgrade cut off from their base files. Which
+files a slice has: slicing.py.
 
 A log file of version 8 or 9 has its own instant in its name, and a downgrade to version 6 renames none: it compacts all
 file groups. Read in layout 1 as of an instant before that, each log file is a slice of its own, without the rows below

@@ -1,5 +1,6 @@
 """Which slice of its file group a file belongs to, and whether a reader sees it: one rule for each layout; and the file
-groups and slices that follow from the names of a partition's files and the timeline. Pure.
+groups and slices that follow from the names of a partition's files and the timeline. Pure. Which slices a query reads:
+file_system_view.py.
 
 Layout 1 (HoodieFileGroup of Hudi 0.15): a log file's name has the base instant of its slice. A slice is visible when
 its base instant is a completed commit or a pending compaction, to which writers already append logs; log blocks are

@@ -1,4 +1,4 @@
-"""Checks a Parquet footer for what Arrow does not survive.
+"""Checks a Parquet footer for what Arrow does not survive. How large pages may be: pages.py.
 
 Arrow's Python binding gives out the metadata of a column chunk by C++ that throws on some damaged footers, and does not
 catch it: the process aborts. Those are (ColumnChunkMetaDataImpl, SizeStatistics::Validate, MakeColumnStats of Arrow):

@@ -1,5 +1,6 @@
 """The record merge mode and the payload class of a table by its properties (HoodieTableConfig, DeleteContext), as
-values: no class is ever loaded; and what marks a row as deleted.
+values: no class is ever loaded; and what marks a row as deleted. table_policy.py makes the rule of a table of them;
+winning_version.py has the rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The rows of log records by number: in memory up to a budget, beyond it in memory-mapped Arrow IPC files."""
+"""The rows of log records by number: in memory up to a budget (config/write_config.py), beyond it in memory-mapped
+Arrow IPC files.
+"""
 
 from __future__ import annotations
 

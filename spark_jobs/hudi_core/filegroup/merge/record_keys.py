@@ -1,4 +1,4 @@
-"""Record keys and delete marks of rows, from their columns."""
+"""Record keys and delete marks of rows, from their columns. Keys of new rows: filegroup/write/key_generator.py."""
 
 from __future__ import annotations
 

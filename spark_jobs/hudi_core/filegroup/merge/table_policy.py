@@ -1,4 +1,5 @@
-"""Which merge rules (winning_version.py) a table has by its properties: payload class, merge mode, delete marks.
+"""Which merge rules (winning_version.py) a table has by its properties: payload class, merge mode, delete marks, as
+merge_mode.py reads them.
 
 They depend on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload classes. Hudi 1.x
 merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 differs from 1.1 and later; it keeps a

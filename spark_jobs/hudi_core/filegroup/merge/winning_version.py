@@ -1,9 +1,9 @@
 """Which of two versions of a row wins: by EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING, CUSTOM, or the payload of 0.15.
 
-table_policy.py says which of these a table has, ordering_values.py how ordering values compare; fold_per_key.py applies
-them to all versions of a key, the two most frequent rules in a form of its own. The rules are NumPy over many pairs of
-an older version, a newer one, and whether the older one's ordering value is the greater (`above`). Each names Hudi's
-code for the same question.
+table_policy.py says which of these a table has, by the mode and payload class that merge_mode.py reads,
+ordering_values.py how ordering values compare; fold_per_key.py applies them to all versions of a key, the two most
+frequent rules in a form of its own. The rules are NumPy over many pairs of an older version, a newer one, and whether
+the older one's ordering value is the greater (`above`). Each names Hudi's code for the same question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Base files: checked, and read as batches of the table's schema.
+"""Base files: checked, and read as batches of the table's schema. The table's schema: schema_resolver.py.
 
 Of tables that schema-on-read changed, columns are found by id (InternalSchemaMerger): a file's columns are renamed to
 the query's names first. `sources` are timeline.schemas's answer for the instant that wrote the file; empty ones

@@ -1,5 +1,6 @@
 """The first pass over a slice's log files: which blocks count, and in which order they merge
-(AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x).
+(AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x). In the metadata table:
+metadata_table/read/log_blocks.py.
 
 Frames and headers are read. Blocks are queued in file order; a rollback command removes the queued blocks of the
 instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the

@@ -1,5 +1,6 @@
 """The values that a partition path holds (hive style, URL escapes, dates with slashes, times), and which columns a
-query reads from the path (HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex, Spark3ParsePartitionUtil).
+query reads from the path (HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex, Spark3ParsePartitionUtil). Which
+paths are safe: model/partition.py.
 
 The values of a path and of rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` and are read as
 null, for timestamps that a writer put there as numbers, and for key generators that derive the path from the column.

@@ -1,4 +1,6 @@
-"""What a query's tasks need to read its slices, in a form that travels to wherever a task runs; what filters rows."""
+"""What a query's tasks need to read its slices, in a form that travels to wherever a task runs; what filters rows. The
+columns of a query, and their order, are in OutputColumns; those of change data in query/cdc_read.py.
+"""
 
 from __future__ import annotations
 

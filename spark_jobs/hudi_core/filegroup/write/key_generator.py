@@ -1,5 +1,6 @@
 """Record keys and partition paths of new rows, by the table's key generator (KeyGenUtils, SimpleAvroKeyGenerator,
-ComplexAvroKeyGenerator, NonpartitionedAvroKeyGenerator, TimestampBasedAvroKeyGenerator, CustomAvroKeyGenerator).
+ComplexAvroKeyGenerator, NonpartitionedAvroKeyGenerator, TimestampBasedAvroKeyGenerator, CustomAvroKeyGenerator). Times
+in partition paths: partition_times.py. Keys of rows that are stored: filegroup/merge/record_keys.py.
 
 What is not computed exactly as Hudi does is refused by name.
 """

@@ -1,6 +1,7 @@
 """Markers: an empty file per data file, written before it, so that a rollback finds the files of a dead writer
 (DirectWriteMarkers). The run that completes or rolls back the instant deletes them, last of all
-(services/rewriting/job.py, rollback/job.py).
+(services/rewriting/job.py, rollback/job.py). A task whose attempt is over deletes its file and its marker
+(check_attempt); files of other attempts that lost go in transaction/reconcile.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Partition paths that are times formatted from a column, as TimestampBasedAvroKeyGenerator makes them, and those of
-timestamps as Spark SQL writes them.
+timestamps as Spark SQL writes them. Other partition paths: key_generator.py.
 
 Formats are those of Joda-Time, of which the letters below are read; others are refused by name. Spark SQL writes local
 time where writers of DataFrames put numbers (SqlKeyGenerator.convertPartitionPathToSqlType): which of the two a table's

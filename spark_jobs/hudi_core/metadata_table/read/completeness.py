@@ -1,4 +1,5 @@
 """What an index of the metadata table may lack although it is listed, as real Hudi left it (docs/decisions/0018).
+Whether one that is being built is whole: services/indexing/build.py.
 
 - Hudi 1.0 computes the range of a partition without the files that a pending compaction is to merge
   (HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords by fetchLatestFileSlicesIncludingInflight).

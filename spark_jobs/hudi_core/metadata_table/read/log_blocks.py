@@ -1,5 +1,5 @@
 """Which blocks of a metadata-table file group's log files hold records that count (AbstractHoodieLogRecordReader,
-HoodieTableMetadataUtil.getValidInstantTimestamps of 0.15 and 1.x).
+HoodieTableMetadataUtil.getValidInstantTimestamps of 0.15 and 1.x). In any other table: filegroup/read/log_scan.py.
 
 The metadata table completes an instant before the data table does: a block counts when its instant is completed on the
 data timeline too, or is one that only the metadata table has.

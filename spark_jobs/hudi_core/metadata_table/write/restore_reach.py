@@ -1,6 +1,6 @@
 """How far back the metadata table can go, and which of its indexes go with it
 (BaseHoodieWriteClient.restoreToSavepoint); which partitions were initialized after a commit, and may contain it without
-its deltacommit.
+its deltacommit. What goes back: restore.py.
 
 A rollback undoes the deltacommit of its instant, and nothing else. Such a partition would keep records of deleted files
 and of keys without rows. Hudi does not check this (HoodieBackedTableMetadataWriter.validateRollback checks compactions

@@ -1,4 +1,6 @@
-"""Which distributions the driver and the executors need for a table, and which are missing."""
+"""Which distributions the driver and the executors need for a table, and which are missing. The list of modules:
+config/engine_config.py. The look at executors: hudi_spark/probe.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The table's writers: the options that all of them need when there is more than one, the lock that they share, read
 without taking it, and their clocks and zones: instants must be in one zone, and their order must be that of the work
-(HUDI-7507, HUDI-9127).
+(HUDI-7507, HUDI-9127). Whether the holder of the lock is provably dead: transaction/owner.py.
 """
 
 from __future__ import annotations

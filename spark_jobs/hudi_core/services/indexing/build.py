@@ -1,5 +1,6 @@
 """One build of planned indexes, from a snapshot of the table to their base files, in file groups that are inflight;
-which actions completed since and are not in it; and with how many file groups.
+which actions completed since and are not in it; and with how many file groups. What a listed index may lack:
+metadata_table/read/completeness.py.
 
 Where that number changes an index is delisted, deleted, rebuilt beside writers and listed (RFC-8). Its files are
 deleted when every write has ended that may have read the older properties (metadata.index_drop).

@@ -1,5 +1,5 @@
 """Rows of one key become one before they are written (hoodie.combine.before.insert;
-HoodieWriteHelper.deduplicateRecords).
+HoodieWriteHelper.deduplicateRecords). Where rows go: row_shards.py.
 
 The row with the greatest ordering value stays; of equal ones, and in a table that is ordered by commits, the last one
 of the source, where Hudi takes any. An exchange brings the rows of a key together, in the order of partition paths,

@@ -1,4 +1,5 @@
-"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are.
+"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are. Where rows of a
+query are kept until then: staged_rows.py.
 
 Rows that are marked as deleted are not written (HoodieCreateHandle).
 """

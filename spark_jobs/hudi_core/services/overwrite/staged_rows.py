@@ -1,4 +1,6 @@
-"""Where the rows of an overwrite are read: the address that was given, or a folder that Spark's rows are put into."""
+"""Where the rows of an overwrite are read: the address that was given, or a folder that Spark's rows are put into. How
+they become files of the table: shard_files.py.
+"""
 
 from __future__ import annotations
 

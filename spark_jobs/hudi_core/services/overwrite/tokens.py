@@ -1,4 +1,6 @@
-"""Tokens of overwrites: whoever requests the same work again gives the same token, so that it is done once."""
+"""Tokens of overwrites: whoever requests the same work again gives the same token, so that it is done once. What a
+second request comes to: verb.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that it was done before."""
+"""`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that it was done before
+(tokens.py).
+"""
 
 from __future__ import annotations
 

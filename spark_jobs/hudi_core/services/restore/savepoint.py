@@ -1,5 +1,5 @@
 """`savepoint create`, `list` and `delete`: the cleaner keeps the files of a commit until its savepoint is deleted
-(SavepointActionExecutor).
+(SavepointActionExecutor). Which files those are: candidates.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 """`restore`: finishes the pending restore, or plans and runs one: the table goes back to what it was after a commit.
+Other services: request/services.py.
 
 All writers have to be stopped, as with Hudi.
 """

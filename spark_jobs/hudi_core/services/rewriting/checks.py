@@ -1,5 +1,5 @@
 """Everything that must hold before a compaction or clustering writes its first byte. Each check raises a typed error
-that names the file and the remedy.
+that names the file and the remedy. That the output is whole: proof.py.
 """
 
 from __future__ import annotations

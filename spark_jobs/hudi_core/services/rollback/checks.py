@@ -1,5 +1,6 @@
 """Whether an instant may be rolled back: Hudi's rules (BaseRollbackActionExecutor), and further ones that prevent the
-loss of rows. What the metadata table no longer allows is in metadata_table/write/rollback.py.
+loss of rows. What the metadata table no longer allows is in metadata_table/write/rollback.py. That it is a write at
+all: verb.py.
 
 Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed commit is checked under every
 policy: later commits were written on top of its rows.

@@ -1,4 +1,6 @@
-"""Which instants wait to be rolled back: rollbacks that died, and writes that did."""
+"""Which instants wait to be rolled back: rollbacks that died, and writes that did. Which of their files go:
+files_to_undo.py.
+"""
 
 from __future__ import annotations
 

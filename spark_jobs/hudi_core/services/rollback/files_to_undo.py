@@ -1,5 +1,5 @@
 """The files that a rollback has to undo, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
-ListingBasedRollbackStrategy).
+ListingBasedRollbackStrategy). Which writes are rolled back: failed_writes.py.
 
 Files of the instant are deleted, from table version 8 on log files, too. Up to version 6 several instants share a log
 file: there a rollback command block is appended (`shared_logs`).

@@ -1,4 +1,6 @@
-"""`rollback`: one instant goes, or the next one that has to; as a verb and as a service."""
+"""`rollback`: one instant goes, or the next one that has to; as a verb and as a service. Only writes can be rolled
+back; which of them: checks.py.
+"""
 
 from __future__ import annotations
 

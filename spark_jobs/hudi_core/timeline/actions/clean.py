@@ -2,7 +2,7 @@
 
 A plan names files by the absolute paths of its writer, and each of them is going to be deleted. So a path is never
 followed: only the file's name counts, which must be that of a base or log file, and the folder before it must end in
-the partition that it is listed under.
+the partition that it is listed under (fields.py, model/partition.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A plan is a file in the table, so any process that can write there can name any path. No path of a plan is followed:
 each operation must name a partition below the table and plain file names that parse and belong to the operation's own
-file group and base instant.
+file group and base instant. The two checks: model/partition.py, fields.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The members of timeline files. A file is decoded with the schema in it, so every member's type is checked."""
+"""The members of timeline files. A file is decoded with the schema in it, so every member's type is checked. Of a path
+in a plan only the file name counts, and its folder must be the partition (name_in_partition). Which partition paths are
+safe: model/partition.py.
+"""
 
 from __future__ import annotations
 

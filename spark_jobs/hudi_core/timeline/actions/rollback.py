@@ -1,5 +1,6 @@
 """The Avro files of a rollback, the same in every table version: the plan (HoodieRollbackPlan) and what was done
-(HoodieRollbackMetadata). Paths in a plan are absolute ones of its writer, which are never followed.
+(HoodieRollbackMetadata). Paths in a plan are absolute ones of its writer, which are never followed: model/partition.py
+says which partitions are safe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What every lock of a table has in common, whatever its provider, and how to wait for one."""
+"""What every lock of a table has in common, whatever its provider, and how to wait for one. For how long:
+config/lock_config.py. Which lock a table has: registry.py.
+"""
 
 from __future__ import annotations
 

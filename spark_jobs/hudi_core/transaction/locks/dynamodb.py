@@ -3,7 +3,8 @@
     key  ownerName  leaseDuration (milliseconds, as text)  recordVersionNumber  [isReleased]  [data]
 
 Every change draws a new record version number and names the old one as its condition. Clocks are not compared: a
-contender watches the number, and takes the lock over when it did not change for the holder's whole lease.
+contender watches the number, and takes the lock over when it did not change for the holder's whole lease. How long a
+lease is: config/lock_config.py (`hoodie.write.lock.wait_time_ms`).
 """
 
 from __future__ import annotations

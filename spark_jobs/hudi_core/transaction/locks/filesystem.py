@@ -1,4 +1,8 @@
-"""The table's lock as a file: Hudi's FileSystemBasedLockProvider."""
+"""The table's lock as a file: Hudi's FileSystemBasedLockProvider.
+
+Another process takes it when its holder is provably dead (transaction/owner.py), shows no sign of life, or has it for
+longer than an option allows. How long that is: config/lock_config.py.
+"""
 
 from __future__ import annotations
 

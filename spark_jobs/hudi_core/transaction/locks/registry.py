@@ -1,4 +1,5 @@
-"""Which lock a table has: Hudi's own options decide, by an allow-list of class names; no class is ever loaded.
+"""Which lock a table has: Hudi's own options decide, by an allow-list of class names; no class is ever loaded. When a
+dead holder's lock is free, the module of the lock says.
 
 Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Our processes exclude
 each other by the file-system lock even then; Hudi's writers do not use that lock unless they are configured for it. So

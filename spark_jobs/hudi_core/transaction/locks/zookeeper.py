@@ -2,7 +2,7 @@
 
 Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence
 has the lock, and each other contender watches the one before it. A node disappears with its session, so a dead holder
-is succeeded automatically.
+is succeeded automatically. How long a session is: config/lock_config.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A command of hudictl made from the fields of a verb's class; a verb without a command of its own has this one."""
+"""A command of hudictl made from the fields of a verb's class. A verb for which nobody wrote a command in
+verb_commands.py or another module here has this one (VerbGroup).
+"""
 
 from __future__ import annotations
 
