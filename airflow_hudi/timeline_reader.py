@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 
 from hudi_core.config.table_config import PROPERTIES, TableConfig, timeline_zone
 from hudi_core.errors import StorageNotFoundError, masked, shortened, without_controls
-from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
+from hudi_core.model.names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline

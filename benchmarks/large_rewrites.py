@@ -24,7 +24,7 @@ from benchmarks.large_exchange import FILES, make_table, sort
 from benchmarks.measure import machine, run_whole_process, store
 from benchmarks.table_copies import cache
 from hudi_core.codec.avro.schema import add_meta_fields
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants

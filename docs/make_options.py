@@ -8,18 +8,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from hudi_core.config.concurrency_config import LOCK_KEYS, ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.engine_config import ENGINE_KEYS
 from hudi_core.config.keys import ConfigKey
-from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.metadata_config import INDEXING_KEYS, METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.options import LIMIT_KEYS
-from hudi_core.config.read_config import READ_KEYS
-from hudi_core.config.services.archive_config import ARCHIVE_KEYS
-from hudi_core.config.services.clean_config import CLEAN_KEYS
+from hudi_core.config.rows_config import KEYGEN_KEYS, READ_KEYS, WRITE_KEYS
 from hudi_core.config.services.clustering_config import CLUSTERING_KEYS
 from hudi_core.config.services.compaction_config import COMPACTION_KEYS
-from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
-from hudi_core.config.write_config import KEYGEN_KEYS, WRITE_KEYS
+from hudi_core.config.services.retention_config import ARCHIVE_KEYS, CLEAN_KEYS
 
 PAGE: Final = Path(__file__).with_name("options.md")
 _WIDTH: Final = 120

@@ -18,7 +18,7 @@ from airflow_hudi.jobs.waiting import Held, Job, Patience, wait_for_others
 from airflow_hudi.results import found_completed
 from airflow_hudi.task_fate import UNSAID, Fate, failure_of, fate_of, refused
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
+from hudi_core.model.names import HUDI_HEARTBEATS, ClaimFolder, is_released
 from hudi_core.request.results import Result
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Instant

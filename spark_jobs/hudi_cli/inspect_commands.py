@@ -21,7 +21,7 @@ from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from hudi_core.timeline.commit_totals import CommitTotals
+    from hudi_core.timeline.actions.commit import CommitTotals
     from hudi_core.view.file_group import FileSlice
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from hudi_core.config.write_config import PLAN_MAX_BYTES
+from hudi_core.config.rows_config import PLAN_MAX_BYTES
 from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.verbs.request import METADATA_MODES, Request

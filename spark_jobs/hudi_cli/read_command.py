@@ -13,7 +13,7 @@ from rich.markup import escape
 from hudi_cli.options import Target, common, hudi_option, metadata_option
 from hudi_cli.output import Output
 from hudi_cli.tables import FORMATS, first_rows, shown_rows
-from hudi_core.config.read_config import STRICT
+from hudi_core.config.rows_config import STRICT
 from hudi_core.errors import ConfigError
 from hudi_core.expr.tree import DIALECTS
 from hudi_core.query.request import MetadataMode, Query

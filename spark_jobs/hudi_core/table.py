@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.options import check_options, warn_of_misspelt
+from hudi_core.config.rows_config import ALLOW_CORRUPT, WriteConfig
 from hudi_core.config.table_config import TableConfig, timeline_zone
-from hudi_core.config.write_config import ALLOW_CORRUPT, WriteConfig
 from hudi_core.errors import ConfigError
 from hudi_core.model.size_limits import limit_options
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from hudi_core.services.policy import Decisions
     from hudi_core.services.restore.savepoint import Savepoint
     from hudi_core.services.runner import Progress
-    from hudi_core.timeline.commit_totals import CommitTotals
+    from hudi_core.timeline.actions.commit import CommitTotals
     from hudi_core.timeline.instant import Instant
     from hudi_core.verbs.run import RunRequest
     from hudi_core.view.file_group import FileSlice
@@ -191,9 +191,9 @@ class HudiTable:
         self, active: Collection[Instant], archived: Collection[Instant] = ()
     ) -> dict[Instant, CommitTotals]:
         """Operation, rows and bytes of each completed commit among the instants, but for damaged ones."""
-        from hudi_core.timeline.commit_totals import CommitTotals, active_commit_totals
+        from hudi_core.timeline.actions.commit import CommitTotals, commit_totals
 
-        totals = active_commit_totals(self._active, active)
+        totals = commit_totals(active, self._active.read_commit)
         older = self._context.history().commits(archived) if archived else ()
         return {**totals, **{instant: CommitTotals.of(commit) for instant, commit in older}}
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from hudi_core.config.lock_config import DynamodbConfig, ZookeeperConfig
-from hudi_core.config.transaction_config import HeartbeatConfig
+from hudi_core.config.concurrency_config import DynamodbConfig, HeartbeatConfig, ZookeeperConfig
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.base import TableLock

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import LockError, StorageConflictError, StorageExistsError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.storage.local import LocalStorage
 from tests.support.racing_processes import FORK, break_and_hold, count_under_lock, race_for_claims, run_all
 from tests.unit.hudi_core.transaction.locks.test_filesystem import DEAD, left_over, put_lock

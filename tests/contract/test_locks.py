@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.lock_config import ZookeeperConfig
+from hudi_core.config.concurrency_config import ZookeeperConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import EXIT_RETRY, LockError, StorageError
 from hudi_core.storage.registry import open_storage

@@ -30,7 +30,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.transaction import commit
-from hudi_core.transaction.decision import Decision
+from hudi_core.transaction.claim_file import Decision
 from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.run import RunRequest
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation

@@ -15,15 +15,14 @@ from contextlib import contextmanager
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError, StorageError
-from hudi_core.model.claim_names import CLAIMS, ClaimFolder
+from hudi_core.model.names import CLAIMS, ClaimFolder
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import claim as claims
 from hudi_core.transaction import commit
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.claim_file import forget_claims
+from hudi_core.transaction.claim_file import Decision, forget_claims
 from hudi_core.transaction.commit import CheckOwner, Completer
-from hudi_core.transaction.decision import Decision
 from tests.support.inflight_compactions import LatePuts, MeanwhileStorage, OpenLock, T, Table, quiet_clock
 from tests.support.interleaving import Interleaving
 from tests.support.memory_storage import MemoryStorage

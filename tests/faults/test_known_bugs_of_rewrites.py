@@ -18,9 +18,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.avro.datum import DatumCodec
-from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, CorruptBlock, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import encode_avro_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.filegroup.read import log_scan

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.verb import OverwriteResult

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import StorageError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.savepoint import savepoint_create, savepoint_delete

@@ -18,8 +18,7 @@ from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
-from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import WriteToken
+from hudi_core.model.names import CLAIMS, WriteToken
 from hudi_core.services.rewriting import job as rewrite
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.faults.test_races_of_rewrites import PLANNED, VERSIONS, WORKS, files, finished

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.services.unschedule import unschedule

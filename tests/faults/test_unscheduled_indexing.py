@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, PROPERTIES
+from hudi_core.config.table_config import METADATA, PROPERTIES, update_properties
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.context import TableContext

@@ -18,9 +18,8 @@ from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, cell_key, encode_block, encode_cell, encode_root_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import Trailer, encode_file_info, encode_trailer
-from hudi_core.codec.log.blocks import LogBlock
-from hudi_core.codec.log.frames import encode_block as encode_log_block
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import LogBlock, walk
+from hudi_core.codec.log.blocks import encode_block as encode_log_block
 from tests.fuzz import seeds
 from tests.fuzz.mutate import mutated
 

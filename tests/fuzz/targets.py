@@ -18,10 +18,9 @@ from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_core.codec.hfile.block import cell_bounds
 from hudi_core.codec.hfile.cells import decode_cells
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock, walk
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
 from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.log.frames import walk
 from hudi_core.codec.orc import read_tail, writer_zones
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.properties import parse_properties

@@ -13,10 +13,9 @@ import pytest
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import parse_schema
-from hudi_core.codec.log.blocks import LogBlock
+from hudi_core.codec.log.blocks import LogBlock, walk
 from hudi_core.codec.log.content import avro_block_records
-from hudi_core.codec.log.frames import walk
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
 from hudi_core.history.archived_instant import ArchivedInstant, StateFile

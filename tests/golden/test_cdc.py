@@ -18,9 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import avro_block_records, encode_avro_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.query.cdc_read import cdc_batches
 from hudi_core.query.json_text import COMPACT, json_rows

@@ -15,9 +15,8 @@ import pytest
 from hudi_core.codec.avro.arrow import arrow_schema, decode_records
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.codec.log.blocks import BlockType, LogBlock, walk
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
-from hudi_core.codec.log.frames import walk
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError

@@ -29,7 +29,7 @@ TABLES = [
     (folder, case)
     for folder in ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
     for case in golden_cases(folder)
-    if case != "log_truncated"  # its log files lost bytes of a commit: they are not listed (test_committed_sizes.py)
+    if case != "log_truncated"  # its log files lost bytes of a commit: they are not listed (view.listing)
 ]
 QUICK = {
     ("6", "mdt_all_mor"),

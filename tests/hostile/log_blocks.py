@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from random import Random
 
-from hudi_core.codec.log.blocks import MAGIC, BlockType, HeaderKey, LogBlock
-from hudi_core.codec.log.frames import encode_block, walk
+from hudi_core.codec.log.blocks import MAGIC, BlockType, HeaderKey, LogBlock, encode_block, walk
 from hudi_core.errors import HudiError
 from tests.hostile.change import Changed, Nature, NotApplicableError, damage, edit
 from tests.hostile.hfile_cells import change_hfile

@@ -14,8 +14,7 @@ from hudi_core.codec.avro.container import assemble, read_container, write_conta
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from tests.hostile.log_blocks import blocks_of
 from tests.hostile.refusals import LOCAL, HostileTable
 from tests.hostile.schemas import HOSTILE

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from hudi_core.config.rows_config import ALLOW_CORRUPT
 from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, Strategy
-from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.request.results import Result

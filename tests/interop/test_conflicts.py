@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from hudi_core.config.concurrency_config import Strategy
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import Strategy
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State

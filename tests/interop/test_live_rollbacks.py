@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.timeline.instant import Action
 from tests.faults.test_races_of_rewrites import run_beside
 from tests.interop.judged import JUDGES, MOR, Judged

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.codec.avro.arrow_types import spark_field
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.config.table_config import DROP_PARTITION
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import IS_DELETED
 from hudi_core.timeline.instant import Action

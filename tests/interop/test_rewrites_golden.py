@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.write_config import ALLOW_CORRUPT
+from hudi_core.config.rows_config import ALLOW_CORRUPT
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError
 from hudi_core.table import HudiTable

@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import add_meta_fields
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.config.versions import V6
 from hudi_core.metadata_table.record import ALL_PARTITIONS, stored_schema
 from tests.support.golden_data import GoldenCase

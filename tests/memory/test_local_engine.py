@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hudi_core.config.engine_config import LOCAL_MEMORY, LOCAL_WIDTH, EngineConfig
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text
 from hudi_core.services.compaction.merge_slice import CompactionUnit, compact_operation

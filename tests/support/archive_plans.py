@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.services.archive.planner import NOT_LISTED, ArchiveInputs, ArchivePlan, Findings, plan_archival
 from hudi_core.timeline.instant import Instant, State, completed_action
 from hudi_core.timeline.timeline import Timeline

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.model.names import META_FIELDS, BaseFileName, LogFileName, parse_data_file

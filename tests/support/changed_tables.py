@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import TableConfig
+from hudi_core.config.table_config import TableConfig, update_properties
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file

@@ -10,7 +10,7 @@ from typing import BinaryIO, Literal, cast
 
 from hudi_core.errors import StorageError
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.streams import GuardedInput, GuardedOutput
+from hudi_core.storage.failures import GuardedInput, GuardedOutput
 
 MUTATIONS = frozenset(
     {

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.names import HUDI_HEARTBEATS
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.restore.savepoint import savepoint_create

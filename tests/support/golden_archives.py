@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.history.archiving import archive_writer, rounds
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.storage.base import Storage

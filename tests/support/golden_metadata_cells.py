@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.history.archived import load_history

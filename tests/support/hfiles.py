@@ -23,8 +23,7 @@ from hudi_core.codec.hfile.block import (
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer, encode_file_info, encode_trailer
 from hudi_core.codec.hfile.writer import HFileWriter
-from hudi_core.codec.log.blocks import BlockType, LogBlock
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import BlockType, LogBlock, walk
 from tests.support.golden_data import golden_root
 
 

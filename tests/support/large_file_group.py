@@ -22,8 +22,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import add_meta_fields
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec

@@ -8,9 +8,8 @@ from typing import Any
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import add_meta_fields
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_avro_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.view.file_group import DataFile
 from tests.support.delete_records import encode_delete_block
 from tests.support.memory_storage import MemoryStorage

@@ -15,7 +15,7 @@ from hudi_core.model.names import META_FIELDS
 from hudi_core.services.overwrite import shard_files
 from hudi_core.services.overwrite.plan import Overwrite
 from hudi_core.services.overwrite.staged_rows import RowsFrom
-from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
+from hudi_core.services.overwrite.verb import OverwriteResult, replace_partitions
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Action
@@ -83,7 +83,7 @@ def overwrite(
     with nullcontext() if plan is None else tasks_under(plan, shard_files):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
         rows = RowsFrom(str(given))
-        return insert_overwrite(context, work, rows, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+        return replace_partitions(context, work, rows, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def delete(
@@ -99,7 +99,7 @@ def delete(
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan):
         context = open_context(table, dict(OPTIONS), storage)
-        return delete_partitions(context, work, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+        return replace_partitions(context, work, None, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def commit_of(table: Path, instant: str | None) -> CommitMetadata:

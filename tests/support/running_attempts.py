@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.model.claim_names import ClaimFolder
+from hudi_core.model.names import ClaimFolder
 from hudi_core.storage.base import Storage
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean import job as clean_execute

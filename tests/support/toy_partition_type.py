@@ -27,7 +27,7 @@ class FileSizesPartition(PartitionType):
     name = "file_sizes"
     by_file = updated_by_clean = True
     merges: ClassVar[Mapping[int, MergeData]] = {TYPE: merge_sizes}
-    groups = ConfigKey("toy.file.group.count", 2, int, "file groups of a new partition")
+    groups = ConfigKey("toy.file.group.count", 2, int)
     needs = Needs(older_slices=True)
 
     @classmethod

@@ -17,9 +17,7 @@ from hudi_core.model.names import alike
 
 
 def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each value of a string or binary array begins and the last ends, and all values one after the other, not
-    copied. A null is as long as what its place holds.
-    """
+    """Where each value of a string or binary array begins and the last ends, and all values in a row, not copied."""
     _, offset_buffer, data_buffer = array.buffers()
     if not len(array) or data_buffer is None:
         return np.zeros(len(array) + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -35,9 +33,20 @@ def running_sums(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.i
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(numbers, dtype=np.int64)))
 
 
+def is_string(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
 def is_text(kind: pa.DataType) -> bool:
-    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return bool(binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return is_string(kind) or is_binary(kind)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def unsliced(array: pa.Array) -> pa.Array:
@@ -68,7 +77,9 @@ def leaves_with_nan(table: pa.Table) -> frozenset[int]:
         kinds = leaf_types(column.type)
         if any(map(_is_float, kinds)):
             for chunk in column.chunks:
-                numbers.update(first + number for number, leaf in enumerate(leaf_arrays(chunk)) if _has_nan(leaf))
+                leaves = enumerate(leaf_arrays(chunk))
+                nan = (number for number, leaf in leaves if _is_float(leaf.type) and pc.any(pc.is_nan(leaf)).as_py())
+                numbers.update(first + number for number in nan)
         first += len(kinds)
     return frozenset(numbers)
 
@@ -88,10 +99,6 @@ def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
 
 def _is_float(kind: pa.DataType) -> bool:
     return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
-
-
-def _has_nan(leaf: pa.Array) -> bool:
-    return _is_float(leaf.type) and bool(pc.any(pc.is_nan(leaf)).as_py())
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
@@ -115,9 +122,7 @@ def top_columns(names: Iterable[str]) -> frozenset[str]:
 
 
 def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
-    """The fields from the top-level column to the one of that dotted name. A column with dots in its name comes
-    first.
-    """
+    """The fields from the top-level column to the one of that dotted name; one with dots in its name comes first."""
     whole = field_named(schema, name)
     if whole is not None:
         return (whole,)

@@ -43,9 +43,7 @@ def java_string_hash(text: str) -> int:
 
 
 def file_group_index(key: str, count: int) -> int:
-    """Which of `count` file groups holds `key`, 0-based (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex). Raises
-    ValueError when `count` is not positive.
-    """
+    """Which of `count` file groups holds `key` (mapRecordKeyToFileGroupIndex). ValueError unless there are some."""
     _require_groups(count)
     # In Java the smallest int has no absolute value, and its remainder is negative; the outer abs makes it positive.
     return abs(java_string_hash(key)) % count

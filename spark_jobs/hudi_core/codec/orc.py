@@ -145,9 +145,7 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
 
 
 def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:
-    """The writer's time zone for each stripe, from its footer (ORC specification, "Stripe Footer"); empty where the
-    writer gave none. Raises CorruptFileError or UnsupportedError naming `path`.
-    """
+    """The writer's time zone for each stripe, from its footer (ORC specification, "Stripe Footer"), or `""`."""
     most = min(tail.block, _MAX_TAIL)
     footers = (_read(file, stripe.start + stripe.length, stripe.footer_length, path) for stripe in tail.stripes)
     return [_zone(_plain(footer, tail.codec, most, path), path) for footer in footers]

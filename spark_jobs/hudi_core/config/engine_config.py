@@ -11,40 +11,16 @@ from dataclasses import dataclass
 from hudi_core.config.keys import MAX_INT, keys_in, number, read_fields
 
 NEEDED_MODULES = {"pyarrow": "columns, Parquet, and the data files of object stores", "numpy": "columns"}
-"""Modules that every unit needs, and what for; fastavro and sqlglot, too, of which the job zip has copies. The words of
-spark_jobs/main.py are its own: it runs before this can be imported.
-"""
+"""What every unit needs beside fastavro and sqlglot, of which the zip has copies; main.py has words of its own."""
 OPTIONAL_MODULES = {"polars": "Avro log records"}
 """Modules without which a unit takes longer: fastavro decodes them then (codec.avro.arrow)."""
 
 _MAX = 2**53
 
-LOCAL_MAX_BYTES = number(
-    "airflow_hudi.engine.local.max.bytes",
-    1 << 30,
-    "bytes of the files that a plan reads up to which `auto` takes the local engine",
-    within=(0, _MAX),
-)
-LOCAL_MAX_UNITS = number(
-    "airflow_hudi.engine.local.max.units",
-    1000,
-    "units of work (file groups of a compaction or an indexing, hundreds of files of a clean) up to which `auto` takes "
-    "the local engine",
-    within=(0, MAX_INT),
-)
-LOCAL_MEMORY = number(
-    "airflow_hudi.engine.local.memory.bytes",
-    4 << 30,
-    "bytes of memory that the local engine may take in all: where units need more, fewer run side by side; where one "
-    "unit does, `auto` takes Spark",
-    within=(64 << 20, _MAX),
-)
-LOCAL_WIDTH = number(
-    "airflow_hudi.engine.local.processors",
-    0,
-    "processors that the local engine uses; 0 is all that its process may use",
-    within=(0, 1024),
-)
+LOCAL_MAX_BYTES = number("airflow_hudi.engine.local.max.bytes", 1 << 30, within=(0, _MAX))
+LOCAL_MAX_UNITS = number("airflow_hudi.engine.local.max.units", 1000, within=(0, MAX_INT))
+LOCAL_MEMORY = number("airflow_hudi.engine.local.memory.bytes", 4 << 30, within=(64 << 20, _MAX))
+LOCAL_WIDTH = number("airflow_hudi.engine.local.processors", 0, within=(0, 1024))
 
 ENGINE_KEYS = keys_in(globals())
 

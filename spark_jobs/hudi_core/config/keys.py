@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from importlib.resources import files
 from typing import Any, Generic, TypeVar, cast
 
 from hudi_core.errors import ConfigError
@@ -24,13 +27,18 @@ _KEY = "key"
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey(Generic[T_co]):
-    """One option: its name, default, older names, how its text is read, and its meaning for docs/options.md."""
+    """One option: its name, default, older names, and how its text is read. `said`: what options.json has not."""
 
     name: str
     default: T_co
     parse: Callable[[str], T_co]
-    doc: str
     aliases: tuple[str, ...] = ()
+    said: str = ""
+
+    @property
+    def doc(self) -> str:
+        """Its meaning, for docs/options.md and as the remedy for a text that is not valid."""
+        return self.said or _meanings().get(self.name, "")
 
     def read(self, options: Mapping[str, str], *, path: str | None = None) -> T_co:
         """The value from `options`; raises ConfigError, naming the key and `path`, when its text is not valid."""
@@ -65,26 +73,33 @@ def keys_in(module: Mapping[str, object], *, but: Collection[object] = ()) -> tu
     return tuple(value for value in module.values() if isinstance(value, ConfigKey) and value not in but)
 
 
-def flag(name: str, doc: str, *, default: bool = False, aliases: tuple[str, ...] = ()) -> ConfigKey[bool]:
+@cache
+def _meanings() -> dict[str, str]:
+    """The meanings of options by name; also from the job's zip."""
+    meanings: dict[str, str] = json.loads((files("hudi_core.config") / "options.json").read_bytes())
+    return meanings
+
+
+def flag(name: str, *, default: bool = False, aliases: tuple[str, ...] = ()) -> ConfigKey[bool]:
     """An option that is true or false."""
-    return ConfigKey(name, default, boolean, doc, aliases)
+    return ConfigKey(name, default, boolean, aliases)
 
 
-def optional(name: str, doc: str) -> ConfigKey[str | None]:
+def optional(name: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[str | None]:
     """An option of text; None when it is absent or empty."""
-    return ConfigKey(name, None, lambda value: value or None, doc)
+    return ConfigKey(name, None, lambda value: value or None, aliases)
 
 
-def names(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[tuple[str, ...]]:
+def names(name: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[tuple[str, ...]]:
     """An option of a comma list; empty when it is absent."""
-    return ConfigKey(name, (), name_list, doc, aliases)
+    return ConfigKey(name, (), name_list, aliases)
 
 
 def number(
-    name: str, default: int, doc: str, *, within: tuple[int, int] = (1, MAX_INT), aliases: tuple[str, ...] = ()
+    name: str, default: int, *, within: tuple[int, int] = (1, MAX_INT), aliases: tuple[str, ...] = ()
 ) -> ConfigKey[int]:
     """An option of an integer within bounds, both inclusive."""
-    return ConfigKey(name, default, whole_number(*within), doc, aliases)
+    return ConfigKey(name, default, whole_number(*within), aliases)
 
 
 def name_list(value: str) -> tuple[str, ...]:

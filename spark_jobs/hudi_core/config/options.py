@@ -6,26 +6,23 @@ import difflib
 import logging
 from collections.abc import Iterable, Mapping
 
+from hudi_core.config.concurrency_config import LOCK_KEYS, ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.engine_config import ENGINE_KEYS
-from hudi_core.config.keys import ConfigKey, number
-from hudi_core.config.lock_config import LOCK_KEYS
+from hudi_core.config.keys import ConfigKey, whole_number
 from hudi_core.config.metadata_config import INDEXING_KEYS, METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
-from hudi_core.config.read_config import READ_KEYS
-from hudi_core.config.services.archive_config import ARCHIVE_KEYS
-from hudi_core.config.services.clean_config import CLEAN_KEYS
+from hudi_core.config.rows_config import KEYGEN_KEYS, READ_KEYS, WRITE_KEYS
 from hudi_core.config.services.clustering_config import CLUSTERING_KEYS, TARGET_FILE_BYTES
 from hudi_core.config.services.compaction_config import COMPACTION_KEYS
-from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
-from hudi_core.config.write_config import KEYGEN_KEYS, WRITE_KEYS
+from hudi_core.config.services.retention_config import ARCHIVE_KEYS, CLEAN_KEYS
 from hudi_core.errors import ConfigError
 from hudi_core.model.size_limits import MAX_BYTES, Limit
 
 LIMIT_KEYS: tuple[ConfigKey[object], ...] = tuple(
-    number(
+    ConfigKey(
         kind.option,
         kind.default,
-        f"bytes of {kind.what}; a larger one is refused before memory is taken for it",
-        within=(1, MAX_BYTES),
+        whole_number(1, MAX_BYTES),
+        said=f"bytes of {kind.what}; a larger one is refused before memory is taken for it",
     )
     for kind in Limit
 )
@@ -81,9 +78,7 @@ _OTHERS = frozenset(
 
 
 def planned_before(service: str, instant: str, options: Iterable[str]) -> str | None:
-    """What a run says that would plan with `options`, and takes a plan that was made before. None where no option is
-    read by planning alone, as the size of a clustering's files is not.
-    """
+    """What a run says whose `options` are read by planning alone, and whose plan was made before; None without any."""
     prefix = _PLANS.get(service)
     if prefix is None:
         return None
@@ -106,9 +101,7 @@ def warn_of_misspelt(options: Mapping[str, str]) -> None:
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raises ConfigError for an option of ours that does not exist or any known option whose value is not valid. Hudi's
-    others are let through: job configurations are shared with its own jobs.
-    """
+    """ConfigError for an option of ours that does not exist, or a known one that is not valid; Hudi's others pass."""
     unknown = sorted(
         name for name in options if name.strip().lower().startswith("airflow_hudi.") and name not in _NAMES
     )

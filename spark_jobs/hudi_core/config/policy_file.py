@@ -84,9 +84,7 @@ class TablePolicies:
 
 
 def place_of(address: str) -> str:
-    """An address as addresses are compared: without the scheme of a local one, no slash twice or at the end. Raises
-    ConfigError.
-    """
+    """An address as addresses are compared: a local one without scheme, no slash twice or at the end. ConfigError."""
     scheme = scheme_of(address)
     if scheme != "file":
         return f"{scheme}://{_SLASHES.sub('/', address.split('://', 1)[1]).rstrip('/')}"

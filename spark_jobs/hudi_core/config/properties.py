@@ -1,6 +1,4 @@
-r"""Java `.properties` text: Latin-1, `\` escapes, `#` and `!` comments, continued lines (java.util.Properties.load,
-store).
-"""
+r"""Java `.properties` text: Latin-1, `\` escapes, `#` and `!` comments, continued lines (Properties.load, store)."""
 
 from __future__ import annotations
 

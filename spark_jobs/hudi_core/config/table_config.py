@@ -1,4 +1,4 @@
-"""`.hoodie/hoodie.properties`: the properties of a table (HoodieTableConfig)."""
+"""`.hoodie/hoodie.properties`: the properties of a table, and their changes (HoodieTableConfig)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
 from hudi_core.config.keys import MAX_INT, ConfigKey, flag, names, number, one_of, optional, read_fields
-from hudi_core.config.properties import parse_properties
-from hudi_core.config.read_config import TIMELINE_ZONE
+from hudi_core.config.properties import parse_properties, render_properties
+from hudi_core.config.rows_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
 from hudi_core.errors import (
     ConfigError,
+    ConflictError,
     CorruptFileError,
     FormatError,
     HudiError,
+    StorageExistsError,
     StorageNotFoundError,
     UnsupportedError,
 )
@@ -25,9 +28,7 @@ from hudi_core.storage.one_look import once
 
 
 def timeline_zone(config: TableConfig, options: Mapping[str, str]) -> str:
-    """The zone's name for timeline.instant_time: UTC when the properties say so, else the option, else LOCAL, this
-    process's: the table does not record the zone of the process that wrote it.
-    """
+    """UTC when the properties say so, else the option, else LOCAL: the table does not record its writer's zone."""
     return config.timezone if config.timezone == "UTC" else TIMELINE_ZONE.read(options)
 
 
@@ -40,37 +41,25 @@ LANCE = "LANCE"
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
 
-NAME = ConfigKey("hoodie.table.name", "", str, "name of the table")
-DATABASE = ConfigKey("hoodie.database.name", "", str, "database of the table, may be empty")
-TABLE_TYPE = ConfigKey("hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ")
-VERSION = number("hoodie.table.version", -1, "version of the table format", within=(0, MAX_INT))
-LAYOUT = number("hoodie.timeline.layout.version", -1, "layout of the timeline: 1 or 2", within=(0, MAX_INT))
-CHECKSUM = number("hoodie.table.checksum", -1, "CRC32 of `database.name`", within=(0, 2**32 - 1))
-RECORD_KEYS = names("hoodie.table.recordkey.fields", "comma list of record key columns")
-PARTITION_FIELDS = names("hoodie.table.partition.fields", "comma list of partition columns")
-ORDERING = names(
-    "hoodie.table.ordering.fields",
-    "column that decides which of two versions of a row is newer",
-    aliases=("hoodie.table.precombine.field",),
-)
-PAYLOAD = optional("hoodie.compaction.payload.class", "class of Hudi that merges two versions of a row")
-BASE_FORMAT = ConfigKey(
-    "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files"
-)
-METADATA = names("hoodie.table.metadata.partitions", "partitions of the metadata table")
-METADATA_INFLIGHT = names(
-    "hoodie.table.metadata.partitions.inflight", "partitions of the metadata table that are being built"
-)
-POPULATE_META = flag("hoodie.populate.meta.fields", "whether rows carry the _hoodie_ columns", default=True)
-TIMEZONE = ConfigKey(
-    "hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC"
-)
-ARCHIVE_FOLDER = ConfigKey("hoodie.archivelog.folder", "archived", str, "folder of the archived timeline below .hoodie")
-TIMELINE_FOLDER = ConfigKey("hoodie.timeline.path", "timeline", str, "folder of the timeline of layout 2 below .hoodie")
-HISTORY_FOLDER = ConfigKey(
-    "hoodie.timeline.history.path", "history", str, "folder of the archived timeline of layout 2"
-)
-DROP_PARTITION = flag("hoodie.datasource.write.drop.partition.columns", "base files lack the partition columns")
+NAME = ConfigKey("hoodie.table.name", "", str)
+DATABASE = ConfigKey("hoodie.database.name", "", str)
+TABLE_TYPE = ConfigKey("hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ))
+VERSION = number("hoodie.table.version", -1, within=(0, MAX_INT))
+LAYOUT = number("hoodie.timeline.layout.version", -1, within=(0, MAX_INT))
+CHECKSUM = number("hoodie.table.checksum", -1, within=(0, 2**32 - 1))
+RECORD_KEYS = names("hoodie.table.recordkey.fields")
+PARTITION_FIELDS = names("hoodie.table.partition.fields")
+ORDERING = names("hoodie.table.ordering.fields", aliases=("hoodie.table.precombine.field",))
+PAYLOAD = optional("hoodie.compaction.payload.class")
+BASE_FORMAT = ConfigKey("hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE))
+METADATA = names("hoodie.table.metadata.partitions")
+METADATA_INFLIGHT = names("hoodie.table.metadata.partitions.inflight")
+POPULATE_META = flag("hoodie.populate.meta.fields", default=True)
+TIMEZONE = ConfigKey("hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"))
+ARCHIVE_FOLDER = ConfigKey("hoodie.archivelog.folder", "archived", str)
+TIMELINE_FOLDER = ConfigKey("hoodie.timeline.path", "timeline", str)
+HISTORY_FOLDER = ConfigKey("hoodie.timeline.history.path", "history", str)
+DROP_PARTITION = flag("hoodie.datasource.write.drop.partition.columns")
 
 _CREATE_SCHEMA = "hoodie.table.create.schema"
 
@@ -111,9 +100,7 @@ class TableConfig:
 
     @property
     def dropped_columns(self) -> tuple[str, ...]:
-        """The partition columns where data files lack them. Hudi's row writer leaves them in the table's schema, and in
-        the file a column without values, which cannot be read.
-        """
+        """The partition columns where data files lack them; those of Hudi's row writer are in the table's schema."""
         return self.partition_fields if self.drop_partition_columns else ()
 
     @property
@@ -122,9 +109,7 @@ class TableConfig:
 
     @property
     def is_of_hudi_1(self) -> bool:
-        """Whether Hudi 1.x wrote the properties: of version 6, too, it names the timeline's folder, which 0.15 does not
-        know.
-        """
+        """Whether Hudi 1.x wrote the properties: it names the timeline's folder, in version 6, too; 0.15 does not."""
         return self.features.merge_modes or TIMELINE_FOLDER.name in self.raw
 
     @property
@@ -154,7 +139,8 @@ class TableConfig:
         """As parse, of the file's keys and values."""
         _check_whole(raw, path)
         version = VERSION.read(raw, path=path)
-        layout = _layout(raw, version, path)
+        # Without the key it is layout 1, which only tables before version 8 may do (TimelineLayoutVersion).
+        layout = LAYOUT.read(raw, path=path) if LAYOUT.is_set(raw) else 1 if version < 8 else 2
         if not any_version:
             require_supported(version, layout, path)
         base_format = BASE_FORMAT.read(raw, path=path)
@@ -239,8 +225,62 @@ def _history_folder(raw: Mapping[str, str], timeline: str, layout: int, path: st
     return join(timeline, check_file_name(folder, source=path)) if folder or layout > 1 else timeline
 
 
-def _layout(raw: Mapping[str, str], version: int, path: str) -> int:
-    """Layout 1 when the key is absent, which only tables before version 8 may do (TimelineLayoutVersion)."""
-    if LAYOUT.is_set(raw):
-        return LAYOUT.read(raw, path=path)
-    return 1 if version < 8 else 2
+_REMEDY = "no writer may change the properties without the table lock; find the other writer, then run again"
+
+
+def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
+    """Sets properties of the table, under the table lock; returns all of them. A crash at any point leaves readers a
+    whole file: Hudi deletes the file between writing its backup and writing it again, and readers take the backup then
+    (HoodieTableConfig.update). Here it is replaced at once; the backup exists meanwhile all the same, for Hudi's own
+    recovery. Nothing is written where nothing changes, and what a crash left of an earlier update is repaired first.
+    Raises ConflictError when another writer is changing the properties, the errors of TableConfig.load when there are
+    none that are whole.
+    """
+    old = _recovered(storage)
+    raw = parse_properties(old, path=PROPERTIES)
+    new = raw | dict(changes)
+    if not CHECKSUM.is_set(new):
+        new[CHECKSUM.name] = str(table_checksum(new.get(DATABASE.name, ""), new[NAME.name]))
+    if new == raw:
+        return TableConfig.of(raw)
+    # Every check that a reader makes, before anything is written.
+    config = TableConfig.of(new)
+    data = render_properties(new, comments=_stamp())
+    try:
+        storage.create_exclusive(BACKUP, old)
+    except StorageExistsError as error:
+        raise ConflictError("another writer is changing the table's properties", path=BACKUP, remedy=_REMEDY) from error
+    storage.write(PROPERTIES, data)
+    if parse_properties(storage.read(PROPERTIES), path=PROPERTIES) != new:
+        raise ConflictError("the properties are not what was just written", path=PROPERTIES, remedy=_REMEDY)
+    storage.delete(BACKUP)
+    return config
+
+
+def _recovered(storage: Storage) -> bytes:
+    """The whole file: a damaged or missing one is restored from the backup, which is deleted."""
+    failure: FormatError | ConfigError | None = None
+    for path in (PROPERTIES, BACKUP):
+        try:
+            data = storage.read(path)
+            TableConfig.parse(data, path=path)
+        except StorageNotFoundError:
+            continue
+        except (CorruptFileError, ConfigError) as error:
+            failure = error if path == PROPERTIES else failure
+            continue
+        if path == BACKUP:
+            storage.write(PROPERTIES, data)
+        storage.delete(BACKUP)
+        return data
+    raise failure or ConfigError(
+        f"{storage.uri} is not a Hudi table: the file is missing", path=PROPERTIES, remedy="check the table's address"
+    )
+
+
+def _stamp() -> tuple[str, str]:
+    """The two comment lines that Hudi writes."""
+    now = datetime.now(timezone.utc)
+    return f"Updated at {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}", now.strftime(
+        "%a %b %d %H:%M:%S UTC %Y"
+    )

@@ -18,9 +18,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class PackedUnits(Generic[U]):
-    """The units of one run as text: the fields that all units share once, the others by unit. Tasks of one process
-    share what units share; values are not to be changed.
-    """
+    """As text: the fields that all units share once, the others by unit. Values are not to be changed."""
 
     unit_type: type[U]
     shared: bytes

@@ -112,9 +112,7 @@ class FrameEngine(Protocol):
     def stage_dataframe(
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
     ) -> frozenset[str]:
-        """As stage_query, of the DataFrame that `function`, a `module:function`, makes of the session and `arguments`.
-        Raises ConfigError for one that cannot be imported or returns no DataFrame, ExecutionError.
-        """
+        """As stage_query, of the DataFrame that a `module:function` returns. ConfigError for one that does not."""
         ...
 
 

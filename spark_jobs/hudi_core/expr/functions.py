@@ -149,9 +149,7 @@ _OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second",
 
 
 def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
-    """The operand's value in each row of `batch`, whose columns it names exactly. Raises ConfigError for a function
-    that is unknown or not of that type, and for a literal, which is compared with nothing.
-    """
+    """In each row of `batch`, whose columns it names exactly. ConfigError for an unknown function, and a literal."""
     if isinstance(operand, Column):
         array = batch.column(batch.schema.get_field_index(operand.path[0]))
         for name in operand.path[1:]:

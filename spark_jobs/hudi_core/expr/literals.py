@@ -30,9 +30,7 @@ _MAX_DIGITS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The largest value of `kind` at or below the literal; `exact` when it is equal. `side` is 1 or -1, and there is no
-    value, when the literal is above or below every value of the type.
-    """
+    """The largest value at or below the literal; `exact` when equal. `side` is 1 or -1 above or below all values."""
 
     kind: pa.DataType
     value: pa.Scalar | None
@@ -41,9 +39,7 @@ class Place:
 
 
 def place(kind: pa.DataType, literal: Literal, zone: str, *, where: str) -> Place:
-    """The literal's place in a column of type `kind`. `zone` is that of local time, `where` names the column in errors.
-    Raises ConfigError for a literal that cannot be compared with such a column.
-    """
+    """`zone` is of local time, `where` names the column. ConfigError for what cannot be compared with it."""
     for fits, rule in _RULES:
         if fits(kind):
             at = rule(kind, literal, zone)

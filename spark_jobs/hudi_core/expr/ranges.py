@@ -67,9 +67,7 @@ class ColumnRange:
 
 
 def may_match(bound: Bound, ranges: Mapping[Operand, ColumnRange], count: int) -> Mask:
-    """For each of `count` files, whether it may hold a row that the predicate is true for. `ranges` are by the operands
-    of the bound predicate; a missing one is unknown for every file.
-    """
+    """Whether each of `count` files may hold a matching row; an operand without `ranges` is unknown for every file."""
     return _mask_of(bound.node, ranges, count)
 
 

@@ -58,9 +58,7 @@ _ARGUMENTS: Final[dict[type[exp.Expression], frozenset[str]]] = {
 
 
 def parse_predicate(text: str, dialect: str = "spark") -> tree.Expr:
-    """The predicate of a WHERE clause, without the word WHERE; `dialect` is one of DIALECTS. Raises ConfigError quoting
-    the part of the text that is no SQL, or none that is supported.
-    """
+    """The predicate of a WHERE clause. Raises ConfigError quoting the part that is no SQL, or not supported."""
     if dialect not in tree.DIALECTS:
         raise ConfigError(f"unknown SQL dialect {dialect!r}", remedy=f"known are {', '.join(tree.DIALECTS)}")
     if len(text) > _MAX_TEXT:
@@ -222,7 +220,8 @@ class _Reader:
             return tree.Compare(tree.EQ, operand, tree.Literal("text", fixed))
         if tokens[-1] == ("%", False) and all(literal for _, literal in tokens[:-1]):
             return tree.StartsWith(operand, fixed)
-        return tree.Like(operand, tree.like_pattern(tokens))
+        escaped = (f"\\{token}" if literal and token in "%_\\" else token for token, literal in tokens)
+        return tree.Like(operand, "".join(escaped))
 
     def _condition_call(self, node: exp.Expression) -> tree.Expr | None:
         if str(node.this).lower() not in ("startswith", "starts_with") or len(node.expressions) != 2:

@@ -203,9 +203,7 @@ def too_deep() -> ConfigError:
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """The characters of a pattern, each with whether it is literal. `escape` is one character, or empty. Raises
-    ConfigError when an escape character ends the pattern.
-    """
+    """The characters, each with whether it is literal. Raises ConfigError where `escape`, if any, ends the pattern."""
     tokens: list[tuple[str, bool]] = []
     characters = iter(pattern)
     for character in characters:
@@ -218,7 +216,3 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
         else:
             tokens.append((character, character not in "%_"))
     return tokens
-
-
-def like_pattern(tokens: list[tuple[str, bool]]) -> str:
-    return "".join(f"\\{token}" if literal and token in "%_\\" else token for token, literal in tokens)

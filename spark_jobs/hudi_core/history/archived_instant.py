@@ -11,8 +11,7 @@ from typing import Any, Final
 from hudi_core.codec.avro.container import is_container
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
-from hudi_core.timeline.actions.content import decode_any
-from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.actions.content import decode_any, member
 from hudi_core.timeline.actions.write_stats import LOG_COUNTS, WRITE_COUNTS
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 

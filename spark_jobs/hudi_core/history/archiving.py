@@ -19,10 +19,9 @@ from itertools import islice
 from typing import Final
 
 from hudi_core.codec.avro.datum import codec_of
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import encode_avro_block
-from hudi_core.codec.log.frames import encode_block
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile, archived_entry, key_of
@@ -32,8 +31,7 @@ from hudi_core.history.manifest import Guard
 from hudi_core.model.names import ROLLBACK_TOKEN
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.content import decode_datum, load_schema
-from hudi_core.timeline.actions.fields import text, texts
+from hudi_core.timeline.actions.content import decode_datum, load_schema, text, texts
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds

@@ -19,9 +19,8 @@ from weakref import WeakKeyDictionary
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock, walk
 from hudi_core.codec.log.content import avro_block_records
-from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.model.size_limits import Limit

@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hudi_core.config.read_config import DATA_SKIPPING, FOOTER_SKIPPING
+from hudi_core.config.rows_config import DATA_SKIPPING, FOOTER_SKIPPING, MERGE_FUNCTION
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.engine.protocol import Json
 from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match

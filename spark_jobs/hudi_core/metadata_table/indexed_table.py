@@ -16,8 +16,7 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_fields, without_meta_fields
 from hudi_core.codec.columns import column_named, column_type
 from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import TableConfig
+from hudi_core.config.table_config import TableConfig, update_properties
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -25,8 +24,7 @@ from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS,
 from hudi_core.model.names import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.content import dump, load_object, read_stable
-from hudi_core.timeline.actions.fields import member, text, texts
+from hudi_core.timeline.actions.content import dump, load_object, member, read_stable, text, texts
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schemas import internal_schema_history
 from hudi_core.timeline.timeline import Timeline

@@ -1,5 +1,6 @@
-"""Names of file groups, base files and log files, of the `_hoodie_*` columns, and of columns whatever their case. Names
-of timeline files: timeline/naming.py. Dotted names of columns: codec/columns.py.
+"""Names of file groups, base files and log files, of the `_hoodie_*` columns, of columns whatever their case, and of
+the files by which a process claims an instant. Names of timeline files: timeline/naming.py. Dotted names of columns:
+codec/columns.py.
 
 Files are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>` (FSUtils). A name from a
 table is untrusted: it must parse, and hold no path separator, before it is used as part of a path. Columns are found as
@@ -100,9 +101,7 @@ class LogFileName:
 
 
 def refuse_external(path: str) -> None:
-    """Raises UnsupportedError for a file, by name or path, that another writer than Hudi made and registered in the
-    table, as Apache XTable does: a reader that passed over it would lose its rows.
-    """
+    """Refuses what another writer than Hudi registered, as Apache XTable does: without it rows would be lost."""
     if path.endswith(_EXTERNAL):
         message = "the table names a file that was made not by a writer of Hudi but by another, such as Apache XTable"
         raise UnsupportedError(message, path=path, remedy="read it with Hudi, and write it with the tool that made it")
@@ -173,3 +172,67 @@ def check_distinct(names: Iterable[str], *, path: str) -> None:
                 remedy="rename one of them with Spark and spark.sql.caseSensitive=true: without that Spark does not "
                 "read such a table either",
             )
+
+
+CLAIMS: Final = ".hoodie/.airflow_hudi/claims"
+HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
+"""Folder of the heartbeats of Hudi's writers, one file an instant (HoodieHeartbeatClient). Claims renew them, too."""
+CLOCKS: Final = ".hoodie/.airflow_hudi/clock"
+"""Folder in which files are made to learn the time of the storage. No folder of claims: these go with their instant."""
+_EPOCH = r"(\d{6}|[1-9]\d{6,15})"
+_CLAIM = re.compile(rf"{_EPOCH}\.json\Z", re.ASCII)
+_NUMBER = re.compile(rf"{_EPOCH}\.(?:json|decision)\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFolder:
+    """Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits or more:
+    - `<epoch>.json`, created exclusively: its owner. The highest epoch owns the instant.
+    - `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
+    - `<epoch>.released`: the owner is done with it, whatever came of the run.
+    - `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch.
+    - `dropped.plan`: the plan of an instant that is being unscheduled.
+    """
+
+    instant: str
+
+    @property
+    def path(self) -> str:
+        return f"{CLAIMS}/{self.instant}"
+
+    @property
+    def hudi_heartbeat(self) -> str:
+        return f"{HUDI_HEARTBEATS}/{self.instant}"
+
+    @property
+    def dropped_plan(self) -> str:
+        return f"{self.path}/dropped.plan"
+
+    def claim(self, epoch: int) -> str:
+        return f"{self.path}/{epoch:06d}.json"
+
+    def heartbeat(self, epoch: int) -> str:
+        return f"{self.path}/{epoch:06d}.heartbeat"
+
+    def released(self, epoch: int) -> str:
+        return f"{self.path}/{epoch:06d}.released"
+
+    def decision(self, epoch: int) -> str:
+        return f"{self.path}/{epoch:06d}.decision"
+
+
+def epochs_of(names: Iterable[str]) -> list[int]:
+    """The epochs of the claims among the names of a claim folder's files, ascending."""
+    return sorted(int(match[1]) for match in map(_CLAIM.match, names) if match is not None)
+
+
+def last_number(names: Iterable[str]) -> int:
+    """The highest number of a claim or decision, 0 without one: a cut removal leaves a decision without its claim."""
+    return max((int(match[1]) for match in map(_NUMBER.match, names) if match is not None), default=0)
+
+
+def is_released(names: Iterable[str]) -> bool:
+    """Whether the last owner released the instant, by the names of a claim folder's files. False without a claim."""
+    names = set(names)
+    epochs = epochs_of(names)
+    return bool(epochs) and f"{epochs[-1]:06d}.released" in names

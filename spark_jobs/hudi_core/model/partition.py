@@ -1,5 +1,5 @@
 """Which partition paths from a table are safe, those in a plan too: none is absolute, has a `..`, or lies in .hoodie.
-Which file names in a plan are: timeline/actions/fields.py. The values in a path: filegroup/read/partition_values.py.
+Which file names in a plan are: timeline/actions/content.py. The values in a path: filegroup/read/partition_values.py.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def own_folder(partition: str, *, source: str) -> FormatError:
 
 
 def check_file_name(name: str, *, source: str) -> str:
-    """Returns `name` when it is one path segment, else raises FormatError naming `source`. Refused are backslashes and
-    all control characters, too: no writer puts a value of a row into the name of a file.
-    """
+    """Returns `name`, one path segment without control characters, else raises FormatError naming `source`."""
     check_relative_path(name, source=source)
     if not name or "/" in name or _UNSAFE.search(name):
         raise FormatError(f"{name!r} is not a file name", path=source, remedy=_REMEDY)

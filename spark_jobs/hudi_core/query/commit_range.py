@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from hudi_core.config.read_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
+from hudi_core.config.rows_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
 from hudi_core.history.archived import begin_of_writes
 from hudi_core.model.names import FileGroupId

@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.codec.log.blocks import LogBlock
-from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
+from hudi_core.config.rows_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
@@ -35,9 +35,8 @@ from hudi_core.timeline.actions.commit import Operation, replaced_file_groups
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.file_system_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView, PendingWork
 from hudi_core.view.listing import FileListing
-from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import slicing_for
 
 _READERS: Final = 8

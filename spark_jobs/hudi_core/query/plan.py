@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS
+from hudi_core.config.services.retention_config import KEEP_LATEST_BY_HOURS
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import FileGroupId, parse_data_file

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.read_config import READ_ZONE
+from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import to_text
 from hudi_core.expr.bind import bind

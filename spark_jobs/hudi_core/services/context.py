@@ -8,8 +8,8 @@ from functools import partial
 
 from hudi_core import VERSION
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.concurrency_config import CLOCK_SKEW_MS, HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import CLOCK_SKEW_MS, HeartbeatConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher

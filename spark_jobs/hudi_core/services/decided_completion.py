@@ -13,17 +13,16 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.restore_reach import initialized_since
-from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import FileGroupId
+from hudi_core.model.names import CLAIMS, FileGroupId
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
-from hudi_core.timeline.actions.restore import decode_savepoint
+from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_undone
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import Decision
 from hudi_core.transaction.concurrent_operations import changed_groups
-from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.reconcile import list_partitions
 
 

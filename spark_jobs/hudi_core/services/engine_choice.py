@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.engine_config import LOCAL_MAX_BYTES, LOCAL_MAX_UNITS, LOCAL_MEMORY, EngineConfig
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.local import LocalEngine
 
 PROCESS_BYTES: Final = 128 << 20

@@ -23,7 +23,7 @@ from typing import ClassVar, Generic, TypeVar
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.decided_completion import why_not_completed

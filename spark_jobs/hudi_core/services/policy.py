@@ -11,7 +11,6 @@ from typing import Final
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.options import check_options
-from hudi_core.config.services.clean_config import CLEAN_TRIGGER_COMMITS
 from hudi_core.config.services.clustering_config import (
     ASYNC_COMMITS,
     INLINE_COMMITS,
@@ -25,6 +24,7 @@ from hudi_core.config.services.compaction_config import (
     CompactionConfig,
     Trigger,
 )
+from hudi_core.config.services.retention_config import CLEAN_TRIGGER_COMMITS
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, OrphanFilesError, UnsupportedError
 from hudi_core.history.archived import ArchivedTimeline

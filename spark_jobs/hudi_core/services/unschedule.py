@@ -19,8 +19,7 @@ from typing import Any
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, StorageNotFoundError, TimelineError
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
-from hudi_core.model.claim_names import ClaimFolder
-from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.model.names import ClaimFolder, LogFileName, parse_data_file
 from hudi_core.request.results import REMOVED
 from hudi_core.services.clean.job import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, TypeAlias
 
+from hudi_core.config.concurrency_config import HeartbeatConfig
 from hudi_core.config.metadata_config import CATCHUP_MINUTES
-from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, Reminder
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State

@@ -11,13 +11,11 @@ from pyarrow import fs as arrow_fs
 from hudi_core.errors import ConfigError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, without_limits
-from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, missing_bucket, translated
+from hudi_core.storage.base import ByteRange, FileInfo, LibraryStorage, Storage, by_path
+from hudi_core.storage.failures import GuardedOutput, check_file_path, check_removable, missing_bucket
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import arrow_s3_options, open_fsspec, scheme_of
-from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
-_FAILURES = (pa.ArrowException,)
 ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 
@@ -69,23 +67,21 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
     return ArrowStorage(filesystem, root, uri, limits)
 
 
-class ArrowStorage(Storage):
-    """Storage over an Arrow file system below `root`, Arrow's own name of the folder. It cannot create exclusively."""
+class ArrowStorage(LibraryStorage):
+    """Storage over an Arrow file system. It cannot create exclusively."""
 
+    failures = (pa.ArrowException,)
     supports_exclusive_create = False
     supports_conditional_write = False
 
     def __init__(self, filesystem: arrow_fs.FileSystem, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> None:
-        self.uri = uri
-        self.limits = limits
-        self._fs = filesystem
-        self._root = root.rstrip("/")
+        has_folders = isinstance(filesystem, (arrow_fs.LocalFileSystem, arrow_fs.HadoopFileSystem))
+        super().__init__(filesystem, root, uri, limits, has_folders=has_folders)
         self._bucket_seen = False
-        self._has_folders = isinstance(filesystem, (arrow_fs.LocalFileSystem, arrow_fs.HadoopFileSystem))
 
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
-        with translated(path, self.uri, _FAILURES):
+        with self._calls(path):
             info = self._fs.get_file_info(target)
         if info.type != arrow_fs.FileType.File:
             self._check_bucket(path)
@@ -93,8 +89,7 @@ class ArrowStorage(Storage):
         return self._info(info)
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        files = [self._info(info) for info in self._children(folder) if info.type == arrow_fs.FileType.File]
-        return sorted(files, key=lambda info: info.path)
+        return by_path(self._info(child) for child in self._children(folder) if child.type == arrow_fs.FileType.File)
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(
@@ -102,12 +97,12 @@ class ArrowStorage(Storage):
         )
 
     def read(self, path: str) -> bytes:
-        with self._open(path) as file, translated(path, self.uri, _FAILURES):
+        with self._open(path) as file, self._calls(path):
             self.limits.check_file(path, file.size())
             return bytes(file.read())
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
-        with self._open(path) as file, translated(path, self.uri, _FAILURES):
+        with self._open(path) as file, self._calls(path):
             size = file.size()
             start = max(0, size + span.start) if span.start < 0 else min(span.start, size)
             length = max(0, min(span.length, size - start))
@@ -119,7 +114,7 @@ class ArrowStorage(Storage):
         if self._has_folders:
             message = "Arrow cannot replace a file of a file system as a whole"
             raise UnsupportedError(message, path=path, remedy="write through the control side")
-        with translated(path, self.uri, _FAILURES), self._fs.open_output_stream(target) as file:
+        with self._calls(path), self._fs.open_output_stream(target) as file:
             file.write(data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
@@ -131,38 +126,26 @@ class ArrowStorage(Storage):
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         raise self._refused(path, "cannot write conditionally")
 
-    def delete(self, path: str) -> bool:
-        target = self._file(path)
-        if not self.exists(path):
-            return False
-        try:
-            with translated(path, self.uri, _FAILURES):
-                self._fs.delete_file(target)
-        except StorageNotFoundError:
-            return False
-        return True
-
     def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._target(folder)
         below = arrow_fs.FileSelector(target, allow_not_found=True, recursive=True)
-        with translated(folder, self.uri, _FAILURES):
+        with self._calls(folder):
             files = [info.path for info in self._fs.get_file_info(below) if info.type == arrow_fs.FileType.File]
             if self._fs.get_file_info(target).type == arrow_fs.FileType.Directory:
                 self._fs.delete_dir(target)
         return [self._relative(path) for path in files]
 
     def open_input(self, path: str) -> BinaryIO:
-        file = self._open(path)
-        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, _FAILURES)))
+        return self._reader(self._open(path), path)
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
-        with translated(path, self.uri, _FAILURES):
+        with self._calls(path):
             if self._has_folders:
                 self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
             file = self._fs.open_output_stream(target)
-        return cast(BinaryIO, GuardedOutput(file, lambda _: translated(path, self.uri, _FAILURES)))
+        return cast(BinaryIO, GuardedOutput(file, lambda _: self._calls(path)))
 
     def _refused(self, path: str, what: str) -> UnsupportedError:
         check_file_path(path, self.uri)
@@ -170,14 +153,8 @@ class ArrowStorage(Storage):
             f"Arrow's file systems {what}", path=path, remedy="open the table with open_storage for timeline and locks"
         )
 
-    def _target(self, path: str) -> str:
-        return f"{self._root}/{path}" if path else self._root
-
-    def _file(self, path: str) -> str:
-        return self._target(check_file_path(path, self.uri))
-
-    def _relative(self, target: str) -> str:
-        return target[len(self._root) + 1 :]
+    def _remove(self, target: str) -> None:
+        self._fs.delete_file(target)
 
     def _info(self, info: arrow_fs.FileInfo) -> FileInfo:
         modified = info.mtime_ns
@@ -187,7 +164,7 @@ class ArrowStorage(Storage):
         check_relative_path(folder, source=self.uri)
         selector = arrow_fs.FileSelector(self._target(folder), allow_not_found=True, recursive=False)
         try:
-            with translated(folder, self.uri, _FAILURES):
+            with self._calls(folder):
                 children = list(self._fs.get_file_info(selector))
         except StorageNotFoundError:
             return []  # it is a file
@@ -200,7 +177,7 @@ class ArrowStorage(Storage):
         if self._has_folders:
             self.stat(path)  # opening a folder is an error of its own there
         try:
-            with translated(path, self.uri, _FAILURES):
+            with self._calls(path):
                 return self._fs.open_input_file(target)
         except StorageNotFoundError:
             self._check_bucket(path)

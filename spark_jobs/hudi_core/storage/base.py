@@ -1,4 +1,5 @@
-"""The storage port: what the engine needs of a file system or an object store, and what each verb promises.
+"""The storage port: what the engine needs of a file system or an object store, and what each verb promises; what
+storages by a library have in common.
 
 Every path is relative to the storage's root (the table's base path), `/`-separated, without a leading slash; `""` is
 the root. An implementation refuses paths that leave the root (model.partition.check_relative_path). LATE_SECONDS says
@@ -7,11 +8,14 @@ how long a request may be tried again, and so arrive late.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, ClassVar, Final, Protocol, cast
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.size_limits import SizeLimits
+from hudi_core.storage.failures import GuardedInput, check_file_path, translated
 
 LATE_SECONDS: Final = 900
 """For how long after a process's last sign of life a request of its may still arrive, as storages try one again: s3fs
@@ -88,15 +92,13 @@ class Storage(Protocol):
         ...
 
     def list_tree(self, folder: str) -> list[FileInfo]:
-        """The files in `folder` and in all folders below it, sorted by path; one request for a few hundred files on an
-        object store.
-        """
+        """The files in and below `folder`, sorted by path; one request for a few hundred files on an object store."""
         files, folders = self.list_files(folder), [folder]
         while folders:
             for below in self.list_folders(folders.pop()):
                 files += self.list_files(below)
                 folders.append(below)
-        return sorted(files, key=lambda info: info.path)
+        return by_path(files)
 
     def read(self, path: str) -> bytes:
         """The whole content. Raises StorageNotFoundError; SizeLimitError, before it is read, for more than allowed."""
@@ -143,3 +145,52 @@ class Storage(Protocol):
     def open_output(self, path: str) -> BinaryIO:
         """A writer of a new file that is complete when close() returned; the caller never reuses a name."""
         ...
+
+
+class LibraryStorage(Storage):
+    """Over the file system `fs` of a library, below `root`. With `has_folders` a file needs its folder."""
+
+    failures: ClassVar[tuple[type[Exception], ...]]
+    """What the library raises beside OSError."""
+
+    def __init__(self, fs: Any, root: str, uri: str, limits: SizeLimits, *, has_folders: bool) -> None:
+        self.uri = uri
+        self.limits = limits
+        self._fs = fs
+        self._root = root.rstrip("/")
+        self._has_folders = has_folders
+
+    def delete(self, path: str) -> bool:
+        target = self._file(path)
+        if not self.exists(path):
+            return False
+        try:
+            with self._calls(path):
+                self._remove(target)
+        except StorageNotFoundError:
+            return False
+        return True
+
+    def _remove(self, target: str) -> None:
+        """Removes a file by the library."""
+        raise NotImplementedError
+
+    def _calls(self, path: str) -> AbstractContextManager[None]:
+        """The context of calls of the library, whose errors become those of the port."""
+        return translated(path, self.uri, self.failures)
+
+    def _reader(self, file: Any, path: str) -> BinaryIO:
+        return cast(BinaryIO, GuardedInput(file, lambda _: self._calls(path)))
+
+    def _target(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def _file(self, path: str) -> str:
+        return self._target(check_file_path(path, self.uri))
+
+    def _relative(self, target: str) -> str:
+        return target[len(self._root) + 1 :]
+
+
+def by_path(files: Iterable[FileInfo]) -> list[FileInfo]:
+    return sorted(files, key=lambda info: info.path)

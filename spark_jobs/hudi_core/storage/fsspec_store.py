@@ -1,6 +1,4 @@
-"""A table on any storage that fsspec reaches; on S3, where conditional writes make the exclusive create, with its
-timeline.
-"""
+"""A table on any storage that fsspec reaches; on S3, whose conditional writes create exclusively, with its timeline."""
 
 from __future__ import annotations
 
@@ -15,10 +13,9 @@ from fsspec.spec import AbstractBufferedFile
 from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, limit_of
-from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import LIBRARY_FAILURES, check_file_path, check_removable, service_code, translated
+from hudi_core.storage.base import ByteRange, FileInfo, LibraryStorage, by_path
+from hudi_core.storage.failures import LIBRARY_FAILURES, GuardedOutput, check_removable, service_code
 from hudi_core.storage.s3_conditional import S3Conditional
-from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
 """Schemes where an exclusive create is proven. fsspec's own `x` mode elsewhere shows partial content or races."""
@@ -29,53 +26,49 @@ _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
 
-class FsspecStorage(Storage):
-    """Storage over `fs`, made without listings cache, below `root`, fsspec's own name of the folder."""
+class FsspecStorage(LibraryStorage):
+    """Storage over a file system of fsspec, made without listings cache."""
+
+    failures = LIBRARY_FAILURES
 
     def __init__(self, fs: Any, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> None:
-        self.uri = uri
-        self.limits = limits
-        self._fs = fs
-        self._root = root.rstrip("/")
         protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+        super().__init__(fs, root, uri, limits, has_folders=bool(protocols & FOLDER_PROTOCOLS))
         self.supports_exclusive_create = bool(protocols & EXCLUSIVE_PROTOCOLS)
         self.supports_conditional_write = self.supports_exclusive_create
         self._s3 = S3Conditional(fs, uri)
-        self._has_folders = bool(protocols & FOLDER_PROTOCOLS)
 
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
-        with translated(path, self.uri, LIBRARY_FAILURES):
+        with self._calls(path):
             info = self._fs.info(target)
         if info["type"] != "file":
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
-        return FileInfo(path, int(info["size"]), _modified(info))
+        return _info(path, info)
 
     def list_files(self, folder: str) -> list[FileInfo]:
-        files = ((path, info) for path, info in self._children(folder) if info["type"] == "file")
-        infos = [FileInfo(path, int(info["size"]), _modified(info)) for path, info in files]
-        return sorted(infos, key=lambda info: info.path)
+        children = self._children(folder)
+        return by_path(_info(path, child) for path, child in children if child["type"] == "file")
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
 
     def list_tree(self, folder: str) -> list[FileInfo]:
         if self._has_folders:
-            return Storage.list_tree(self, folder)
+            return super().list_tree(folder)
         check_relative_path(folder, source=self.uri)
         target = self._target(folder)
         try:
-            with translated(folder, self.uri, LIBRARY_FAILURES):
+            with self._calls(folder):
                 self._fs.invalidate_cache(target)
                 listed = self._fs.find(target, detail=True)
         except StorageNotFoundError:
             return []
-        infos = [
-            FileInfo(self._relative(name), int(info["size"]), _modified(info))
+        return by_path(
+            _info(self._relative(name), info)
             for name, info in listed.items()
             if info["type"] == "file" and name.startswith(target + "/")
-        ]
-        return sorted(infos, key=lambda info: info.path)
+        )
 
     def read(self, path: str) -> bytes:
         # One request by a range that ends behind the limit: the size need not be asked for.
@@ -88,7 +81,8 @@ class FsspecStorage(Storage):
             if self.stat(path).size:
                 raise
             data = b""
-        self._check_size(path, len(data))
+        if len(data) > self.limits.most(limit_of(path)):
+            self.limits.check_file(path, max(len(data), self.stat(path).size))  # the error has its whole size
         return data
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
@@ -101,7 +95,7 @@ class FsspecStorage(Storage):
             if length <= 0:
                 return b""
         try:
-            with translated(path, self.uri, LIBRARY_FAILURES):
+            with self._calls(path):
                 return bytes(self._fs.cat_file(target, start=start, end=start + length))
         except StorageError as error:
             if service_code(error) in ("InvalidRange", "416"):
@@ -110,7 +104,7 @@ class FsspecStorage(Storage):
 
     def write(self, path: str, data: bytes) -> None:
         target = self._file(path)
-        with translated(path, self.uri, LIBRARY_FAILURES):
+        with self._calls(path):
             self._make_parent(target)
             self._fs.pipe_file(target, bytes(data))
 
@@ -129,21 +123,10 @@ class FsspecStorage(Storage):
         self._require_conditions(path, "write conditionally")
         return self._s3.put(target, bytes(data), path=path, version=version)
 
-    def delete(self, path: str) -> bool:
-        target = self._file(path)
-        if not self.exists(path):
-            return False
-        try:
-            with translated(path, self.uri, LIBRARY_FAILURES):
-                self._fs.rm_file(target)
-        except StorageNotFoundError:
-            return False
-        return True
-
     def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._target(folder)
-        with translated(folder, self.uri, LIBRARY_FAILURES):
+        with self._calls(folder):
             self._fs.invalidate_cache(target)
             below: Mapping[str, Any] = self._fs.find(target, withdirs=True, detail=True)
             files = [name for name, info in below.items() if info["type"] == "file" and name.startswith(target + "/")]
@@ -159,13 +142,13 @@ class FsspecStorage(Storage):
 
     def open_input(self, path: str) -> BinaryIO:
         size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
-        with translated(path, self.uri, LIBRARY_FAILURES):
+        with self._calls(path):
             file = self._fs.open(self._target(path), "rb", size=size, cache_type="none")
-        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, LIBRARY_FAILURES)))
+        return self._reader(file, path)
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
-        with translated(path, self.uri, LIBRARY_FAILURES):
+        with self._calls(path):
             self._make_parent(target)
             file = self._fs.open(target, "wb")
 
@@ -174,27 +157,17 @@ class FsspecStorage(Storage):
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
         can_discard = isinstance(file, AbstractBufferedFile)
-        guarded = GuardedOutput(
-            file, lambda _: translated(path, self.uri, LIBRARY_FAILURES), discard=discard if can_discard else None
-        )
-        return cast(BinaryIO, guarded)
-
-    def _check_size(self, path: str, read: int) -> None:
-        """Refuses a file of which more than the limit was read; the error has its whole size."""
-        if read > self.limits.most(limit_of(path)):
-            self.limits.check_file(path, max(read, self.stat(path).size))
+        discards = discard if can_discard else None
+        return cast(BinaryIO, GuardedOutput(file, lambda _: self._calls(path), discard=discards))
 
     def _target(self, path: str) -> str:
         if _VERSION_SUFFIX in path and self.supports_exclusive_create:
             message = f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version"
             raise UnsupportedError(message, path=path, remedy="rename the partition value")
-        return f"{self._root}/{path}" if path else self._root
+        return super()._target(path)
 
-    def _relative(self, target: str) -> str:
-        return target[len(self._root) + 1 :]
-
-    def _file(self, path: str) -> str:
-        return self._target(check_file_path(path, self.uri))
+    def _remove(self, target: str) -> None:
+        self._fs.rm_file(target)
 
     def _make_parent(self, target: str) -> None:
         if self._has_folders:
@@ -208,7 +181,7 @@ class FsspecStorage(Storage):
         check_relative_path(folder, source=self.uri)
         target = self._target(folder)
         try:
-            with translated(folder, self.uri, LIBRARY_FAILURES):
+            with self._calls(folder):
                 self._fs.invalidate_cache(target)
                 listed = self._fs.ls(target, detail=True)
         except StorageNotFoundError:
@@ -224,6 +197,10 @@ class FsspecStorage(Storage):
             message = f"{self.uri} cannot {what}"
             remedy = "keep the table on S3 or on a local file system, or use another lock provider"
             raise UnsupportedError(message, path=path, remedy=remedy)
+
+
+def _info(path: str, info: Mapping[str, Any]) -> FileInfo:
+    return FileInfo(path, int(info["size"]), _modified(info))
 
 
 def _modified(info: Mapping[str, Any]) -> float:

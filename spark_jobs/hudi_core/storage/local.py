@@ -20,9 +20,15 @@ from urllib.parse import unquote
 from hudi_core.errors import ConfigError, FormatError, StorageConflictError, StorageError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path, join
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
-from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, to_storage_error, translated
-from hudi_core.storage.streams import GuardedInput, GuardedOutput
+from hudi_core.storage.base import ByteRange, FileInfo, Storage, by_path
+from hudi_core.storage.failures import (
+    GuardedInput,
+    GuardedOutput,
+    check_file_path,
+    check_removable,
+    to_storage_error,
+    translated,
+)
 
 _TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -114,7 +120,7 @@ class LocalStorage(Storage):
                             raise _two_names(join(folder, entry.name), other)
             except FileNotFoundError:
                 continue  # removed since the folder was read
-        return sorted(files, key=lambda info: info.path)
+        return by_path(files)
 
     def list_names(self, folder: str) -> list[str]:
         return [
@@ -398,9 +404,7 @@ def _remove(target: str) -> bool:
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str, str], None], make_folder: Callable[[], None]) -> None:
-    """Writes a temporary file beside `target`, and gives it that name once `data` is on the disk. The side file of an
-    earlier content goes before that. Starts again when the folder vanished meanwhile.
-    """
+    """Writes a temporary file, and gives it the name once `data` is on the disk; again when the folder vanished."""
     folder = os.path.dirname(target)
     for attempt in range(_ATTEMPTS):
         temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.storage.base import FileInfo, Storage
@@ -84,9 +84,7 @@ class OneLookStorage(RecordingStorage):
 
     @contextmanager
     def one_look(self, *, goes_on: bool = False) -> Iterator[None]:
-        """Begins a look of this thread; with `goes_on` one that it has already goes on. Behind an inner look the outer
-        one begins anew.
-        """
+        """Begins a look of this thread, or goes on with its own; behind an inner look the outer one begins anew."""
         outer, look = self._look(), _Look()
         if goes_on and outer is not None:
             yield
@@ -163,26 +161,6 @@ class OneLookStorage(RecordingStorage):
                 look.forget()  # it was archived or undone since it was listed
             raise
 
-    def write(self, path: str, data: bytes) -> None:
-        with self._changing(path):
-            super().write(path, data)
-
-    def create_exclusive(self, path: str, data: bytes) -> None:
-        with self._changing(path):
-            super().create_exclusive(path, data)
-
-    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        with self._changing(path):
-            return super().write_if(path, data, version=version)
-
-    def open_output(self, path: str) -> BinaryIO:
-        with self._changing(path):
-            return super().open_output(path)
-
-    def delete(self, path: str) -> bool:
-        with self._changing(path, is_there=False):
-            return super().delete(path)
-
     def delete_folder(self, folder: str) -> list[str]:
         try:
             return super().delete_folder(folder)
@@ -205,7 +183,8 @@ class OneLookStorage(RecordingStorage):
     def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
         known: bool | None = None
         try:
-            yield
+            with super()._changing(path, is_there=is_there):
+                yield
             known = is_there
         finally:
             self._completed.pop(path, None)

@@ -105,24 +105,25 @@ class RecordingStorage:
         return self._inner.open_input(path)
 
     def write(self, path: str, data: bytes) -> None:
-        self._inner.write(path, data)
-        self._note(path, is_there=True)
+        with self._changing(path):
+            self._inner.write(path, data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        self._inner.create_exclusive(path, data)
-        self._note(path, is_there=True)
+        with self._changing(path):
+            self._inner.create_exclusive(path, data)
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        written = self._inner.write_if(path, data, version=version)
-        self._note(path, is_there=True)
-        return written
+        with self._changing(path):
+            return self._inner.write_if(path, data, version=version)
 
     def open_output(self, path: str) -> BinaryIO:
         self._note(path, is_there=True)
-        return self._inner.open_output(path)
+        with self._changing(path):
+            return self._inner.open_output(path)
 
     def delete(self, path: str) -> bool:
-        was_there = self._inner.delete(path)
+        with self._changing(path, is_there=False):
+            was_there = self._inner.delete(path)
         if was_there:
             self._note(path, is_there=False)
         return was_there
@@ -132,6 +133,13 @@ class RecordingStorage:
         for path in removed:
             self._note(path, is_there=False)
         return removed
+
+    @contextmanager
+    def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
+        """Around a change of a file, which is there afterwards, or is not."""
+        yield
+        if is_there:
+            self._note(path, is_there=True)
 
     def _note(self, path: str, *, is_there: bool) -> None:
         with self._guard:

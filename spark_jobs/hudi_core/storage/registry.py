@@ -85,9 +85,7 @@ def scheme_of(uri: str) -> str:
 
 
 def plan_address(storage: Storage, path: str) -> str:
-    """The full address of `path`, as Hudi writes it into a plan: an absolute path on a local file system, else with a
-    scheme.
-    """
+    """The full address of `path`, as Hudi writes it into a plan: on a local file system a path, else with a scheme."""
     root = (local_path(storage.uri) if scheme_of(storage.uri) == "file" else storage.uri).rstrip("/")
     return f"{root}/{path}" if path else root or "/"
 

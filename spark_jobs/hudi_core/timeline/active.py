@@ -59,8 +59,8 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """The completion time of each completed instant; in layout 1 its file's modification time, as in Hudi 0.15
-        (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
+        """In layout 1 the file's modification time (HoodieInstant.getStateTransitionTime). One archived since is
+        missing.
         """
         completed = timeline.completed()
         if not self._naming.completes_by_name:
@@ -126,9 +126,7 @@ class ActiveTimeline:
         }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """A state's file as a plain dictionary, `{}` when it is empty; for the completed state of layout 2 use read_of.
-        Raises StorageNotFoundError.
-        """
+        """As read_of, by time, action and state, which is not the completed one of layout 2."""
         path = self.path(requested_time, action, state)
         return decode_any(self._content(path, action, state), path=path)
 

@@ -59,9 +59,7 @@ _COMPLETED_NAMES: Final = {
 
 
 def completed_action(action: str) -> str:
-    """The name under which `action` completes, such as commit for compaction. Also the class in which the states of one
-    instant compete (HoodieInstant.getComparableAction).
-    """
+    """The name under which `action` completes; states of one instant compete in this class (getComparableAction)."""
     return _COMPLETED_NAMES.get(action, action)
 
 

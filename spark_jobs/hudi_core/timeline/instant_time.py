@@ -112,9 +112,7 @@ def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
 
 
 def earlier(instant: str, millis: int) -> str:
-    """The instant time that many milliseconds before `instant`, as 17 digits: as text it is smaller. Raises
-    TimelineError for an instant that is no date.
-    """
+    """The instant time `millis` before, as 17 digits: as text it is smaller. TimelineError for what is no date."""
     try:
         return format_instant(_moment(_padded(instant)) - timedelta(milliseconds=millis))
     except (ValueError, OverflowError) as error:

@@ -68,9 +68,7 @@ class Naming:
         return _highest_states(_shown_in_2(name, completion_of) for name in names)
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The name of a state's file for the pending `action`; layout 2 needs a completed one's completion time. Raises
-        TimelineError for malformed parts.
-        """
+        """The name of a state's file; `action` is the pending one. Raises TimelineError for malformed parts."""
         if self.layout_version == 1 or state is not State.COMPLETED:
             return legacy_name(requested_time, action, state)
         completed = completed_action(action)
@@ -120,9 +118,7 @@ def is_time(text: str) -> bool:
 
 
 def _shown_in_1(name: str) -> _Shown | None:
-    """The state that a file name of layout 1 shows, None for a foreign name; unknown actions parse. That its time is
-    one, _highest_states checks once for each instant.
-    """
+    """None for a foreign name; unknown actions parse. That its time is one, _highest_states checks."""
     time, _, ending = name.partition(".")
     known = _ENDINGS.get(ending)
     if known is not None:

@@ -15,8 +15,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
 from hudi_core.timeline.actions.content import YOUNG_SECONDS
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, decode_clustering_plan
-from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
-from hudi_core.timeline.actions.rollback import instant_to_roll_back
+from hudi_core.timeline.actions.rollback import RestorePlan, decode_restore_plan, instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -68,9 +67,7 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 
 
 def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
-    """The file groups that a compaction's, log compaction's or clustering's plan rewrites; None for other writes.
-    Raises FormatError naming the plan's file when it is not safe, StorageNotFoundError.
-    """
+    """The file groups that the plan of an instant rewrites; None for other writes. FormatError for one not safe."""
     if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):
         plan = active.read_plan(instant.requested_time, instant.pending_action)
         return frozenset(operation.file_group for operation in plan.operations)
@@ -125,9 +122,7 @@ def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
 
 
 def restored_instants(active: ActiveTimeline, restore: Instant) -> frozenset[str]:
-    """The instants that a restore takes back, by its plan; none where that is gone since the listing, or cannot be read
-    while no run is in between. Raises CorruptFileError for an inflight one.
-    """
+    """The instants that a restore takes back: none where its plan is gone, or unreadable before it is inflight."""
     try:
         return frozenset(item.time for item in read_restore_plan(active, restore.requested_time).instants)
     except StorageNotFoundError:
@@ -140,9 +135,7 @@ def restored_instants(active: ActiveTimeline, restore: Instant) -> frozenset[str
 
 
 def read_clean_plan(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, str] | None:
-    """The plan of a pending clean and the path of its file: the requested one, else the inflight one; None when both
-    are empty, as a crash leaves them. Raises FormatError for an unsafe plan.
-    """
+    """The plan and the path of its file, requested or inflight; None when both are empty. FormatError if unsafe."""
     for state in (State.REQUESTED, State.INFLIGHT):
         path = active.path(instant, Action.CLEAN, state)
         with suppress(StorageNotFoundError):

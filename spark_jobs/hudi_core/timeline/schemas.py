@@ -19,8 +19,7 @@ from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
-from hudi_core.timeline.actions.content import load_object
-from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.actions.content import load_object, member
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.naming import is_time
 from hudi_core.timeline.timeline import Timeline
@@ -93,9 +92,7 @@ def commit_label(instant: Instant) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InternalField:
-    """A column or nested field. `type` is a primitive's text (`int`, `decimal(10, 2)`) or `record`, `array`, `map`.
-    `children` are a record's fields, an array's one field `element`, or a map's fields `key` and `value`.
-    """
+    """`type` is a primitive's text, or `record`, `array` (child `element`), `map` (children `key` and `value`)."""
 
     id: int
     name: str
@@ -122,9 +119,7 @@ class InternalSchema:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """Where a column of the query's schema is in an older file: under `source`, or missing (None: all null).
-    `children` are the nested fields likewise; empty where the whole column is as the query needs it.
-    """
+    """Where a column is in an older file: under `source`, or missing (None). No `children` where it is as needed."""
 
     name: str
     source: str | None

@@ -131,9 +131,7 @@ class Timeline:
         return next((instant.requested_time for instant in self.instants if instant.requested_time not in saved), None)
 
     def contains_or_before_start(self, requested_time: str) -> bool:
-        """Whether the time is in this timeline, or older than its start and so archived as completed. As
-        containsOrBeforeTimelineStarts; of `timeline.commits()` it means that the time is committed.
-        """
+        """As containsOrBeforeTimelineStarts: what is older was archived; of `commits()`: whether it is committed."""
         return requested_time in self.requested_times or (self.start is not None and requested_time < self.start)
 
 
@@ -151,9 +149,7 @@ def age_of(instant: Instant, now: datetime, zone: str) -> int:
 
 
 def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: str) -> Iterator[tuple[Instant, int]]:
-    """The pending instants that were requested more than `seconds` before `now`, oldest first, with their ages in
-    seconds.
-    """
+    """The pending instants requested more than `seconds` before `now`, oldest first, with their ages in seconds."""
     for instant in timeline.pending():
         age = age_of(instant, now, zone)
         if age > seconds:

@@ -1,6 +1,4 @@
-"""The claim: at most one live process runs an instant, and a dead one is succeeded (claim_file.py says when, and has
-the files).
-"""
+"""The claim: at most one live process runs an instant, and a dead one is succeeded (claim_file.py says when)."""
 
 from __future__ import annotations
 
@@ -10,12 +8,11 @@ import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from hudi_core.config.transaction_config import MAX_SILENCE_MS
+from hudi_core.config.concurrency_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
-from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of, last_number
+from hudi_core.model.names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction.claim_file import ClaimRecord, read_claim, silence
-from hudi_core.transaction.decision import Decision, close, decide, withdraw
+from hudi_core.transaction.claim_file import ClaimRecord, Decision, close, decide, read_claim, silence, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
 
@@ -51,9 +48,7 @@ class Claim:
         self.release()
 
     def check(self) -> None:
-        """Raises ConflictError when the instant has another owner now, when others may consider this process dead, and
-        while an earlier owner's decision is not carried out.
-        """
+        """Raises ConflictError unless the claim is ours and alive, with no earlier decision left to carry out."""
         self.check_owner()
         if self.decided is not None:
             message = f"an earlier run decided to complete instant {self.instant} and was cut off"
@@ -133,9 +128,7 @@ class Claim:
         )
 
     def _is_on_record(self) -> bool:
-        """Whether the file of this epoch is the one that this process made: another owner may have the number of one
-        that was removed by hand.
-        """
+        """Whether the file of this epoch is ours: another owner may have the number of one that was removed by hand."""
         with suppress(StorageNotFoundError):
             return self._record.token.encode() in self._storage.read(self._record.path)
         return False
@@ -189,9 +182,7 @@ def claim(
 
 
 def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> tuple[list[int], int]:
-    """The epochs that may be succeeded, and the last number in use; raises ConflictError while the last owner may be
-    alive.
-    """
+    """The epochs that may be succeeded, and the last number in use; ConflictError while the last owner may be alive."""
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
     age = silence(storage, folder, files, epochs[-1], now) if epochs else None

@@ -1,8 +1,21 @@
-"""The claim files of an instant (model.claim_names): their content, whether the instant is free, when the owner of a
-claim is dead, and their removal.
+"""The claim files of an instant (model.names): their content, whether the instant is free, when the owner of a claim is
+dead, and their removal; and the recorded decision of an owner to complete the instant.
 
 An owner is dead that released the instant, whose process is gone, or whose heartbeat is silent for too long. owner.py
 says whether a process is provably gone, also for locks; writer_heartbeats.py which writes of Hudi have failed.
+
+`<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two (docs/decisions/0009): by the
+owner, with the very file that it is about to put on the timeline, or by its successor, to close the epoch. Which of
+them is first decides:
+- the successor: the old owner can never complete, however late it wakes up, and what it wrote may be rolled back;
+- the owner: the successor puts the same file under the same name, so that it does not matter which of the two requests
+  arrives, nor whether one that timed out arrives late. A check before the put could not do this: a process may be
+  stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that draw two completion
+  times would both create a completed file.
+
+A decision that would lose rows by now is withdrawn instead (docs/decisions/0023). Then a late request would complete
+what was rolled back, so it is not withdrawn before the owner has been silent for longer than a request can take
+(storage.base.LATE_SECONDS). commit.Completer.finish_decided carries a decision out.
 """
 
 from __future__ import annotations
@@ -12,11 +25,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.transaction_config import MAX_SILENCE_MS
-from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.model.claim_names import CLAIMS, CLOCKS, ClaimFolder, epochs_of, is_released
+from hudi_core.config.concurrency_config import MAX_SILENCE_MS
+from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
+from hudi_core.model.names import CLAIMS, CLOCKS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction.decision import find_decision
 from hudi_core.transaction.heartbeat_thread import sign_age, storage_time
 from hudi_core.transaction.owner import Owner, damaged, is_left_behind, parse_own
 
@@ -37,9 +49,7 @@ class ClaimRecord:
 
     @property
     def tolerance_seconds(self) -> float:
-        """How old a heartbeat may be: interval times tolerable misses (HoodieHeartbeatClient.isHeartbeatExpired), and
-        MAX_SILENCE_MS at the most, so that no claim holds an instant for good.
-        """
+        """How old a heartbeat may be (HoodieHeartbeatClient.isHeartbeatExpired): no claim holds an instant for good."""
         return min(self.interval_ms * self.tolerable_misses, MAX_SILENCE_MS) / 1000
 
     def encode(self) -> bytes:
@@ -76,9 +86,7 @@ def current_claim(storage: Storage, instant: str) -> ClaimRecord | None:
 
 
 def is_free(storage: Storage, instant: str) -> bool:
-    """Whether a takeover would change nothing: no claim was ever made or the last owner released it, no decision is
-    left to carry out, and neither that owner nor a writer of Hudi left a heartbeat.
-    """
+    """Whether a takeover would change nothing: released, without a decision to carry out, and without a heartbeat."""
     folder = ClaimFolder(instant)
     files = storage.list_files(folder.path)
     names = [info.name for info in files]
@@ -154,9 +162,7 @@ def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], flo
 
 
 def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
-    """Until when, by the storage's clock, the owner of a claim that is not live may have written: its release, else its
-    last heartbeat and as long as it may be silent.
-    """
+    """Until when an owner that is not live may have written: its release, else as long as it may be silent."""
     folder = ClaimFolder(instant)
     times = {info.path: info.modified for info in storage.list_files(folder.path)}
     last = max(claimed.claimed, times.get(folder.heartbeat(claimed.epoch), 0.0))
@@ -166,9 +172,7 @@ def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
 def silence(
     storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
 ) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded. `files` are those of the
-    folder, by path.
-    """
+    """Seconds since the last sign of life of an epoch's owner, by the folder's files; None when it may be succeeded."""
     if folder.released(epoch) in files:
         return None
     record = read_claim(storage, folder, epoch)
@@ -178,3 +182,86 @@ def silence(
     signs = [record.claimed] if heartbeat is None else [record.claimed, heartbeat.modified]
     current = now() if now is not None else storage_time(storage, CLOCKS)
     return sign_age(signs, current, record.tolerance_seconds)
+
+
+_CLOSED: Final = json.dumps({"version": _VERSION, "closed": True}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The completed file of an instant: its pending `action` (`compaction`); no `completion_time` in layout 1."""
+
+    action: str
+    completion_time: str | None
+    content: bytes
+    known: frozenset[str] = frozenset()
+    """The commits that were completed on the timeline then, by requested time."""
+
+
+def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision) -> None:
+    """Records the decision; raises ConflictError when a successor closed the epoch or decided otherwise."""
+    data = _encode(decision)
+    path = folder.decision(epoch)
+    try:
+        storage.create_exclusive(path, data)
+    except StorageExistsError as error:
+        if _read(storage, path) != data:  # the same bytes: our own request arrived although its answer was lost
+            raise ConflictError(
+                "a new owner closed this run of the instant", path=path, remedy="leave the instant to its new owner"
+            ) from error
+
+
+def close(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
+    """Keeps the owner of `epoch` from deciding any more; its decision, if that was first. Raises CorruptFileError."""
+    path = folder.decision(epoch)
+    try:
+        storage.create_exclusive(path, _CLOSED)
+    except StorageExistsError:
+        return _decode(_read(storage, path), path)
+    return None
+
+
+def find_decision(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
+    """The decision on record of an epoch; None when it is closed, or still open. Raises CorruptFileError."""
+    path = folder.decision(epoch)
+    return _decode(_read(storage, path), path) if storage.exists(path) else None
+
+
+def withdraw(storage: Storage, folder: ClaimFolder, epoch: int) -> None:
+    """Turns a decision that may not be carried out any more, and whose put is over, into a closed epoch."""
+    storage.write(folder.decision(epoch), _CLOSED)
+
+
+def _read(storage: Storage, path: str) -> bytes:
+    try:
+        return storage.read(path)
+    except StorageNotFoundError as error:
+        raise ConflictError(
+            "the claims of the instant were removed meanwhile", path=path, remedy="run again"
+        ) from error
+
+
+def _encode(decision: Decision) -> bytes:
+    """A line of JSON with action, completion time and the commits known, then the bytes of the completed file."""
+    head = {
+        "version": _VERSION,
+        "action": decision.action,
+        "completion_time": decision.completion_time,
+        "known": sorted(decision.known),
+    }
+    return json.dumps(head).encode() + b"\n" + decision.content
+
+
+def _decode(data: bytes, path: str) -> Decision | None:
+    text, _, content = data.partition(b"\n")
+    head = parse_own(text, "the decision", path=path)
+    if head.get("version") != _VERSION:
+        raise damaged("the decision has another version", path)
+    if head.get("closed") is True:
+        return None
+    action, completion, known = head.get("action"), head.get("completion_time"), head.get("known")
+    if not isinstance(action, str) or not (completion is None or isinstance(completion, str)) or not content:
+        raise damaged("the decision is not one", path)
+    if not isinstance(known, list) or not all(isinstance(time, str) for time in known):
+        raise damaged("the commits of the decision are none", path)
+    return Decision(action, completion, content, frozenset(known))

@@ -7,7 +7,7 @@ of Hudi 0.15):
    closes the epoch and rolls this attempt back (services/rollback/failed_attempt.py), in the metadata table as well;
    or it runs the instant again (services/lifecycle.py), when reconcile.py removes the base files of the attempt that
    lost.
-2. the owner records its decision (decision.py): from there on the instant completes with these bytes and, in layout 2,
+2. the owner records its decision: from there on the instant completes with these bytes and, in layout 2,
    at this completion time, by this owner or by its successor.
 3. the data timeline's completed file is created, which makes both visible at once.
 """
@@ -25,7 +25,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.decision import Decision
+from hudi_core.transaction.claim_file import Decision
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 

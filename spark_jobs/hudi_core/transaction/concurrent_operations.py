@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hudi_core.config.transaction_config import Strategy
+from hudi_core.config.concurrency_config import Strategy
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER, Marker, list_markers
 from hudi_core.model.names import FileGroupId, parse_data_file
@@ -114,9 +114,7 @@ def rivals(instants: Iterable[str], instant: str, timeline: Timeline, live: Iter
 def check_markers(
     storage: Storage, timeline: Timeline, instant: str, groups: Iterable[FileGroupId], live: frozenset[str]
 ) -> None:
-    """Raises ConflictError when a live writer (`live` are instants with a fresh heartbeat) has announced a file in one
-    of `groups`.
-    """
+    """Raises ConflictError when one of the `live` writers (instants) has announced a file in one of `groups`."""
     folders = [folder.rpartition("/")[2] for folder in storage.list_folders(TEMP_FOLDER)]
     marked = marked_groups({other: list_markers(storage, other) for other in rivals(folders, instant, timeline, live)})
     for group in sorted(set(groups) & marked.keys()):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hudi_core.config.transaction_config import Strategy
+from hudi_core.config.concurrency_config import Strategy
 from hudi_core.errors import ConflictError, FormatError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.commit import Operation as OperationType
@@ -131,9 +131,7 @@ def candidates(
     *,
     merge_on_read: bool,
 ) -> list[Other]:
-    """The instants to compare with, in timeline order: getCandidateInstants, and what was pending when the operation
-    started and has completed.
-    """
+    """In timeline order: getCandidateInstants, and what was pending when the operation started and has completed."""
 
     def counts(other: Other) -> bool:
         if strategy is not Strategy.PREFER_WRITER:

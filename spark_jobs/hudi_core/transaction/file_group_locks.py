@@ -51,9 +51,7 @@ class FileGroupLocks:
         self.release()
 
     def acquire(self) -> None:
-        """Takes every lock or none; all processes in one order, so that one of those that need a group succeeds. Raises
-        LockError naming the holder of the first group that is taken.
-        """
+        """Takes all in one order, or none: one of several processes succeeds. LockError names the holder of a group."""
         try:
             for group in self._groups:
                 if group not in self._held:

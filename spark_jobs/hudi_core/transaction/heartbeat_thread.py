@@ -36,9 +36,7 @@ def storage_time(storage: Storage, folder: str) -> float:
 
 
 def sign_age(signs: Iterable[float], now: float, tolerance: float) -> float | None:
-    """Seconds since the latest of these signs of life; None where none is within `tolerance` of `now`. One from the
-    future is none: it would count until then.
-    """
+    """Seconds since the latest sign; None where none is within `tolerance`. One from the future is none."""
     return min((now - sign for sign in signs if abs(now - sign) <= tolerance), default=None)
 
 
@@ -80,9 +78,7 @@ class Renewal:
 
 
 class Heartbeat(Renewal):
-    """Calls `beat` at once and then every `interval_seconds`. `check` raises once the last good one is older than
-    `tolerance_seconds`, since by then others may take this process for dead.
-    """
+    """Calls `beat` at once and then every interval. `check` raises once others may take this process for dead."""
 
     def __init__(
         self, beat: Callable[[], None], *, interval_seconds: float, tolerance_seconds: float, name: str

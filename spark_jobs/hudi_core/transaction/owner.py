@@ -78,9 +78,7 @@ class Owner:
         return self._same_process_table(here) and (self.pid, self.process_start) == (here.pid, here.process_start)
 
     def is_provably_dead(self) -> bool:
-        """True only when the process table it lived in is seen from here and does not hold it: containers share host
-        names.
-        """
+        """True only when the process table it lived in is seen from here, and lacks it: containers share host names."""
         if not self._same_process_table(Owner.current()) or not self.process_start:
             return False
         status = _read_line(f"/proc/{self.pid}/stat")

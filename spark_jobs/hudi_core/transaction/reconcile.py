@@ -54,9 +54,7 @@ def files_of(
 
 
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """The base files that `instant` wrote into `partitions`. No log files: one named after a compaction's instant
-    belongs to the slice that it opens, and holds other writers' rows (ListingBasedRollbackStrategy).
-    """
+    """No log files: one named after a compaction's instant belongs to the slice that it opens, with others' rows."""
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 

@@ -9,7 +9,7 @@ process that its requested file names: where that is provably gone, nobody has t
 longer where it died before its first.
 
 A write has failed when its heartbeat is older than interval times tolerable misses, or when it has none and is older
-than SILENT_MINUTES (config.transaction_config has the defaults).
+than SILENT_MINUTES (config.concurrency_config has the defaults).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, TimelineError
-from hudi_core.model.claim_names import CLOCKS, HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
+from hudi_core.model.names import CLOCKS, HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.replacecommit import requested_extra
 from hudi_core.timeline.active import ActiveTimeline
@@ -97,9 +97,7 @@ class Heartbeats:
 def read_heartbeats(
     storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None, silent_seconds: float = 0.0
 ) -> Heartbeats:
-    """All heartbeats of a table, by one listing; ages are measured on the storage's clock, or by `now` (seconds since
-    the epoch) where nothing may be written, as in a dry run.
-    """
+    """By one listing; ages are by the storage's clock, or by `now`, in epoch seconds, where nothing may be written."""
     last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
     return Heartbeats(last, moment, beat.interval_ms * beat.tolerable_misses / 1000, silent_seconds)
@@ -129,9 +127,7 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
 
 
 def silent_seconds(options: Mapping[str, str]) -> float:
-    """Seconds for which a write without a heartbeat counts as alive; zero where the options set the policy, as in
-    HoodieHeartbeatUtils.
-    """
+    """Seconds for which a write without a heartbeat is alive; 0 where the policy is set (HoodieHeartbeatUtils)."""
     return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
 
 
@@ -155,9 +151,7 @@ def expired_writes(
 def may_be_alive(
     instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats
 ) -> bool:
-    """Whether a process may be at work on a pending instant: its heartbeat is fresh, or it has none and changed lately
-    (but not by being copied). `changed` is what ActiveTimeline.modified gives.
-    """
+    """Whether a process may be at work: its heartbeat is fresh, or it has none and `changed` lately, not by a copy."""
     return not heartbeats.is_expired(instant.requested_time) or _is_young(instant, active, changed, heartbeats)
 
 
@@ -271,9 +265,7 @@ def _requested_by(active: ActiveTimeline, instant: Instant) -> Owner | None:
 def _is_dead(
     heartbeats: Heartbeats, storage: Storage, active: ActiveTimeline, instant: Instant, requested_by: Owner
 ) -> bool:
-    """By its claim, which another process may have taken over. Without one, its owner claims it at once, if it lives:
-    one that has not for as long as a heartbeat may be silent, is dead.
-    """
+    """By its claim. Without one, an owner that lives claims it at once, before a heartbeat would expire."""
     try:
         claimed = current_claim(storage, instant.requested_time)
     except CorruptFileError:  # its own run or `rollback --instant` names the file: here nothing is taken from it

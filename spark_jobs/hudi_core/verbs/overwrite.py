@@ -100,10 +100,10 @@ class InsertOverwriteRequest(_OverwriteRequest):
 
     def run(self, work: Work) -> Result:
         from hudi_core.services.overwrite.staged_rows import RowsFrom
-        from hudi_core.services.overwrite.verb import insert_overwrite
+        from hudi_core.services.overwrite.verb import replace_partitions
 
         rows = RowsFrom(self.source, self.query, self.dataframe, self.dataframe_args)
-        done = insert_overwrite(
+        done = replace_partitions(
             work.context, self._work(), rows, work.engine, work.owner, work.progress, dry_run=self.dry_run
         )
         return Result(document=done.to_dict())
@@ -139,10 +139,10 @@ class DeletePartitionRequest(_OverwriteRequest):
         return Extent.of(context.slice_sizes(), config)
 
     def run(self, work: Work) -> Result:
-        from hudi_core.services.overwrite.verb import delete_partitions
+        from hudi_core.services.overwrite.verb import replace_partitions
 
-        done = delete_partitions(
-            work.context, self._work(), work.engine, work.owner, work.progress, dry_run=self.dry_run
+        done = replace_partitions(
+            work.context, self._work(), None, work.engine, work.owner, work.progress, dry_run=self.dry_run
         )
         return Result(document=done.to_dict())
 

@@ -26,9 +26,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file, if there is one, and the log files on top of it in scan order. `cdc_files` are change-data logs,
-    which go with the slice when it is cleaned, and hold no rows of it.
-    """
+    """A base file, if any, and log files in scan order. `cdc_files`, change-data logs, hold no rows of it."""
 
     file_group: FileGroupId
     base_instant: str

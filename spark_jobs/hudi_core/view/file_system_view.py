@@ -10,19 +10,22 @@ it. Hudi 0.15 fails there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError, UnsupportedError
 from hudi_core.history.archived import ArchivedTimeline, CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import replaced_file_groups
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.replacecommit import ClusteringPlan
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import FileListing
-from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
 
 
@@ -155,9 +158,7 @@ def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> l
 def load_view(
     active: ActiveTimeline, listing: FileListing, timeline: Timeline, history: Callable[[], ArchivedTimeline]
 ) -> FileSystemView:
-    """A view of the whole active `timeline` with pending plans and replacecommits read. `history` opens the archive,
-    only when the slice of a log file depends on when an archived instant completed, in layout 2.
-    """
+    """With pending plans and replacecommits read. `history` is opened where slices depend on archived instants."""
     slicing = slicing_for(active.layout, timeline, CompletionTimes(timeline, history).of)
     replaced = replaced_file_groups(timeline, active.read_commit)
     return FileSystemView(listing, timeline, PendingWork.read(active, timeline), replaced, slicing)
@@ -196,3 +197,82 @@ def cut_off_slices(active: ActiveTimeline, timeline: Timeline, listing: FileList
                     slices.append(CutOff(file_slice.log_files[0].path, end))
                 end = file_slice.base_instant
     return slices
+
+
+@dataclass(frozen=True)
+class PendingWork:
+    """The pending plans of a timeline, by requested time. `folder` is the timeline's, for messages. Slices depend on
+    the plans of compactions alone: the others are read on first use, so that one which does not fit does not prevent
+    reading.
+    """
+
+    compactions: Mapping[str, CompactionPlan] = field(default_factory=dict)
+    read_log_compactions: Callable[[], Mapping[str, CompactionPlan]] = dict
+    read_clusterings: Callable[[], Mapping[str, ClusteringPlan]] = dict
+    folder: str = ".hoodie"
+
+    @staticmethod
+    def read(active: ActiveTimeline, timeline: Timeline) -> PendingWork:
+        """Raises StorageNotFoundError, and FormatError naming a plan's file, here and when more is read."""
+        return PendingWork(
+            active.read_plans(timeline),
+            lambda: _log_compaction_plans(active, timeline),
+            lambda: read_clustering_plans(active, timeline),
+            active.folder,
+        )
+
+    def check_complete(self, timeline: Timeline) -> None:
+        """Raises TimelineError where the plan of a pending compaction is missing: the slices depend on it."""
+        unread = timeline.pending_compactions().requested_times - self.compactions.keys()
+        if unread:
+            message = f"the plans of the pending compactions {sorted(unread)} are needed to determine the slices"
+            raise TimelineError(message, path=self.folder)
+
+    @cached_property
+    def compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+        """The file groups of pending compactions and their instants. Raises FormatError for a group in two plans."""
+        return self._operations(self.compactions, Action.COMPACTION)
+
+    @cached_property
+    def compacting_by_partition(self) -> dict[str, list[tuple[FileGroupId, str]]]:
+        """As compacting, so that no partition goes through the groups of all."""
+        groups: dict[str, list[tuple[FileGroupId, str]]] = {}
+        for group, (instant, _) in self.compacting.items():
+            groups.setdefault(group.partition, []).append((group, instant))
+        return groups
+
+    def compaction_of(self, group: FileGroupId) -> str | None:
+        """The requested time of the pending compaction whose plan names the group; None when none does."""
+        instant, _ = self.compacting.get(group, (None, None))
+        return instant
+
+    @cached_property
+    def log_compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+        return self._operations(self.read_log_compactions(), Action.LOG_COMPACTION)
+
+    def _operations(
+        self, plans: Mapping[str, CompactionPlan], action: str
+    ) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
+        operations: dict[FileGroupId, tuple[str, CompactionOperation]] = {}
+        for instant, plan in sorted(plans.items()):
+            for operation in plan.operations:
+                group = operation.file_group
+                first, _ = operations.setdefault(group, (instant, operation))
+                if first != instant:
+                    raise FormatError(
+                        f"file group {group.file_id} is in the pending {action}s {first} and {instant}",
+                        path=f"{self.folder}/{instant}.{action}.{State.REQUESTED.value}",
+                        remedy=f"drop one of the two plans: hudictl unschedule TABLE {instant}",
+                    )
+        return operations
+
+
+def _log_compaction_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, CompactionPlan]:
+    """The plans of pending log compactions; one that was rolled back since `timeline` was listed is passed over."""
+    plans: dict[str, CompactionPlan] = {}
+    for instant in timeline.pending_log_compactions():
+        try:
+            plans[instant.requested_time] = active.read_plan(instant.requested_time, Action.LOG_COMPACTION)
+        except StorageNotFoundError:
+            continue
+    return plans

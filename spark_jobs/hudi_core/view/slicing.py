@@ -73,9 +73,7 @@ class Slicing:
         return self._base_instant(log.instant, starts, self._completion_of), True
 
     def _base_instant(self, instant: str, starts: Sequence[str], completion_of: CompletionOf) -> str:
-        """getBaseInstantTime: without a slice that started before the completion, the log starts one; with an unknown
-        completion it belongs to the newest.
-        """
+        """getBaseInstantTime: where no slice started before the completion, the log starts one."""
         if not starts:
             return instant
         newest = starts[-1]
@@ -167,14 +165,14 @@ def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ..
 
 def _slice(group: FileGroupId, instant: str, parts: _Parts) -> FileSlice:
     """Of several base files of one instant, left by a retried task, the longest is whole (addBaseFile)."""
-    base = parts.bases[0] if len(parts.bases) == 1 else max(parts.bases, key=_by_size, default=None)
+    base = (
+        parts.bases[0]
+        if len(parts.bases) == 1
+        else max(parts.bases, key=lambda file: (file.size, file.name), default=None)
+    )
     if not parts.logs:
         return FileSlice(group, instant, base, (), ())
     logs, cdc_files = (
         tuple(data_file for name, data_file in parts.logs if name.cdc is is_cdc) for is_cdc in (False, True)
     )
     return FileSlice(group, instant, base, logs, cdc_files)
-
-
-def _by_size(file: DataFile) -> tuple[int, str]:
-    return file.size, file.name

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, TableConfig
+from hudi_core.config.table_config import METADATA, TableConfig, update_properties
 from hudi_core.metadata_table.record import FileEntry
 from hudi_core.storage.local import LocalStorage
 from tests.support.damaged_tables import DamagedTable

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.columns import is_text, unsliced, with_children
+from hudi_core.codec.columns import is_list, is_text, unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.names import places
 
@@ -51,10 +51,10 @@ def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "
         array = unsliced(array)
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
         return _struct(array, target, at, path)
-    if _is_list(target) and _is_list(array.type):
+    if is_list(target) and is_list(array.type):
         values = conform_array(array.values, target.value_field, path=path, where=f"{at}.element")
         return with_children(array, target, [values])
-    if pa.types.is_map(target) and (pa.types.is_map(array.type) or _is_list(array.type)):
+    if pa.types.is_map(target) and (pa.types.is_map(array.type) or is_list(array.type)):
         return _map(array, target, at, path)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
@@ -113,10 +113,6 @@ def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
         return pc.cast(array, target, safe=not pa.types.is_floating(target))
     except pa.ArrowException as error:
         raise CorruptFileError(f"column {at!r}: a value cannot be read as {target}: {error}", path=path) from error
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:

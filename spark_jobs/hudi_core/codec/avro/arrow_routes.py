@@ -94,9 +94,7 @@ def fits_memory(avro: AvroType, count: int, size: int) -> bool:
 def read_fast(
     body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool
 ) -> list[pa.Array] | None:
-    """The columns at the positions `requested`, by polars; None when it cannot read the bytes or they do not add up.
-    With `prefix` each record has its length in front (i32, big-endian), and these must lead to the end.
-    """
+    """By polars; None when it cannot read the bytes. With `prefix` each record has its length in front."""
     import polars
     from polars.exceptions import PanicException, PolarsError
 

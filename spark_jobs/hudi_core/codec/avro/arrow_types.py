@@ -153,9 +153,7 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 
 
 def physical_type(avro: AvroType) -> pa.DataType:
-    """The Arrow type of the values as they are encoded: text, fixed and decimal as bytes, enum as its number, map as a
-    list of entries, fields named by position (`f0`, …), as in arrow_routes.physical_schema.
-    """
+    """The type of values as they are encoded: text, fixed and decimal as bytes, enum as int, fields by position."""
     if avro.kind == "record":
         return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
     if avro.item is not None:
@@ -196,9 +194,7 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
 
 
 def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
-    """An Avro record schema of the same columns: the inverse of arrow_schema except for names, enums and fixed sizes.
-    Raises UnsupportedError naming `path` and the column for a type that Avro has not.
-    """
+    """The inverse of arrow_schema but for names, enums and fixed sizes. UnsupportedError for what Avro has not."""
     return _avro_record(("record",), list(schema), path)
 
 

@@ -33,9 +33,7 @@ _SIZES: Final = {"float": ("<f4", 4), "double": ("<f8", 8)}
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field's values: `rows` are the data that have one, ascending; `values` are int64, float32, float64 or bool; of
-    text and bytes the positions where they begin, with their `lengths`.
-    """
+    """`rows` are the data that have a value, ascending; of text and bytes `values` are places, with `lengths`."""
 
     rows: Positions
     values: NDArray[Any]
@@ -103,9 +101,7 @@ class _Broken(Exception):
 
 
 def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
-    """The zigzag numbers at the positions `at`, behind each of which ten bytes have to be, and the positions after
-    them. Raises ValueError for a number of more than 64 bits.
-    """
+    """The numbers at `at`, each with ten bytes behind it, and the positions after them. ValueError beyond 64 bits."""
     first = octets[at]
     after = at + 1
     numbers = (first & 0x7F).astype(np.uint64)
@@ -132,8 +128,8 @@ class ColumnWalk:
         self._requested = frozenset(requested)
 
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
-        """The leaves by path; a path that no datum has is absent. None where the data do not decode, or hold an array,
-        a map, an enum or a fixed: codec.avro.datum then reads them or says what is wrong.
+        """The leaves by path. None where the data do not decode, or hold what is not read here, but by
+        codec.avro.datum.
         """
         walk = _Walk(data, self._names, self._requested)
         try:

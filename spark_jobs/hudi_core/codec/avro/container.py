@@ -124,9 +124,7 @@ def assemble(
     *,
     sync: bytes = b"",
 ) -> bytes:
-    """The container of one block that holds `count` records, encoded in `body`; the header alone when there are none.
-    The sync marker is derived from the content unless it is given.
-    """
+    """A container of one block, the header alone without records. The sync marker is made of the content."""
     if not sync:
         digest = hashlib.sha256(schema_text)
         digest.update(body)
@@ -191,9 +189,7 @@ Entries = tuple[int, Iterable[tuple[str, Any]]]
 
 
 def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: Mapping[str, Entries]) -> bytes:
-    """The container of a record: `maps` are fields that are maps, or null or a map; `record` holds the others. Raises
-    FormatError when a value does not fit the schema. Memory: the container twice, and one entry.
-    """
+    """`maps` are fields that are maps, or null or a map; `record` holds the others. FormatError; memory: it twice."""
     body = io.BytesIO()
     for name, kind, is_map, codec in _parts(schema, maps):
         if not is_map:

@@ -98,9 +98,7 @@ _lock = threading.Lock()
 
 
 def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = frozenset()) -> DatumCodec:
-    """The codec of a schema object, cached by identity: do not change a schema after its first use here. The fields
-    `without` are not decoded. Raises FormatError naming `path`.
-    """
+    """Cached by identity: do not change a schema after its first use here. Raises FormatError naming `path`."""
     key = id(schema), without
     with _lock:
         codec = _cache.get(key)

@@ -63,9 +63,7 @@ def field(schema: AvroSchema, name: str) -> dict[str, Any] | None:
 
 
 def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchema:
-    """The record schema with the `_hoodie_*` fields first, each a nullable string (HoodieAvroUtils.addMetadataFields).
-    With `operation`, `_hoodie_operation` follows them. Those that the schema already has are moved.
-    """
+    """With the `_hoodie_*` fields first, each a nullable string (HoodieAvroUtils.addMetadataFields)."""
     names = (*META_FIELDS, OPERATION) if operation else META_FIELDS
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in names]
     return {**schema, "fields": meta + [entry for entry in schema["fields"] if entry["name"] not in names]}
@@ -85,9 +83,7 @@ MAX_DEPTH = 64
 MAX_TYPES = 100_000
 """Types of a schema, with named types written out."""
 VALUES_PER_BYTE = 4
-"""Values that a byte of a datum, and of each item of an array or a map, may become: nulls and empty records take no
-bytes, nor do records of one field beside it.
-"""
+"""Values that a byte of a datum, or of an item, may become: nulls, empty records and records of one take no bytes."""
 VALUES_PER_BYTE_OF_A_CONTAINER = 2
 """As VALUES_PER_BYTE, of plans and commit metadata, which are decoded as a whole; Hudi's own have at most 1.5."""
 FREE_VALUES = 16
@@ -98,9 +94,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A type's levels and types, the least bytes of a datum, and how many more values than allowed for each of its
-    bytes a datum may become.
-    """
+    """Levels and types, least bytes of a datum, and how many more values than allowed for its bytes it may become."""
 
     depth: int
     types: int

@@ -135,9 +135,7 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int,
 
 
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
-    """A whole block with CRC32C checksums; `codec` is GZ or NONE, which every Hudi reader knows. `previous_offset` is
-    where the previous block of this type starts, -1 for the first.
-    """
+    """With CRC32C checksums; `previous_offset` is where the previous block of this type starts, -1 for the first."""
     compressed = data if codec is Codec.NONE else _gzip(data)
     data_end = HEADER_SIZE + len(compressed)
     checksum_count = -(-data_end // BYTES_PER_CHECKSUM)

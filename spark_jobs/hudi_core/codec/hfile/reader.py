@@ -205,9 +205,7 @@ class HFileReader:
         return self._inner[entry.offset]
 
     def _entries_left(self, block: bytes) -> int:
-        """How many entries a block of the index may have: each is of a block of the file. Raises SizeLimitError where
-        the index is larger than a block may be, its inner blocks decompressed.
-        """
+        """How many entries an index block may have: each is of a block. SizeLimitError where the index is too large."""
         self._index_bytes += len(block)
         self._limits.check(Limit.HFILE_BLOCK, self._index_bytes, self._path, what="the index of the HFile")
         return self.trailer.load_on_open_offset // HEADER_SIZE - self._index_entries

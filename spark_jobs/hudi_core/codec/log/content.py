@@ -27,9 +27,7 @@ ORDERING_TYPES = {
 }
 """Avro types of the values in the wrapper records of a delete record's ordering union, in the branches' order."""
 ORDERING_KINDS = ("null", *ORDERING_TYPES, "array")
-"""What the branches of that union hold, by number. `array` came with Hudi 1.1 (several ordering fields); its elements
-may also be of the type "local_date" (days).
-"""
+"""By number; `array` came with Hudi 1.1 (several ordering fields), with elements of "local_date" (days), too."""
 DECIMAL_SCALE = 15
 """Of `decimal` ordering values: they are unscaled big-endian bytes of a decimal(30, 15)."""
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.avro.arrow import to_logical
 from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
 from hudi_core.codec.avro.arrow_types import physical_type
-from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroField, AvroType
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.codec.columns import octets

@@ -240,9 +240,7 @@ def is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def written_out(batch: pa.RecordBatch, schema: pa.Schema, most: int, path: str) -> Iterator[pa.RecordBatch]:
-    """The rows with the types of `schema`, in parts of `most` bytes at most, or of one row. Raises ArrowInvalid or
-    ArrowIndexError for codes that are not of their dictionary.
-    """
+    """With the types of `schema`, in parts of `most` bytes or a row. ArrowInvalid, ArrowIndexError for wrong codes."""
     parts = list(_halves(batch, most))
     for part in parts:
         # A slice of a nested column still has the values of all rows.

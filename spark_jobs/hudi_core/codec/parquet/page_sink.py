@@ -17,8 +17,20 @@ from functools import partial
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from hudi_core.codec.parquet import thrift
-from hudi_core.codec.parquet.fields import Bounds, Chunk, Column, File, Group, Location, Page, shifted, with_number
-from hudi_core.codec.parquet.footer import TAIL, TYPES, footer_of
+from hudi_core.codec.parquet.footer import (
+    TAIL,
+    TYPES,
+    Bounds,
+    Chunk,
+    Column,
+    File,
+    Group,
+    Location,
+    Page,
+    footer_of,
+    shifted,
+    with_number,
+)
 
 GZIP: Final = 2
 MAGIC: Final = b"PAR1"
@@ -104,9 +116,7 @@ class PageSink(io.RawIOBase):
         return len(data)
 
     def copy_group(self, group: thrift.Struct, chunks: Iterable[ChunkBytes], *, behind: int) -> None:
-        """Puts the RowGroup `group` here, with `chunks` in the order of the schema; Arrow has written `behind` row
-        groups before it. Raises ValueError while Arrow is inside one.
-        """
+        """`chunks` are in the order of the schema; Arrow has written `behind` row groups before, and is inside none."""
         self._check_whole()
         if not self._seen and not self._copied:
             self._inner.write(MAGIC)

@@ -106,9 +106,7 @@ class PageCheckedInput(io.RawIOBase):
 
 
 def largest_pages(chunk: bytes) -> int:
-    """Bytes that the dictionary and the largest other page of a column chunk decompress to, as their headers say. What
-    follows a header that is none is left to Arrow, which does not read past it either.
-    """
+    """Bytes that the dictionary and the largest other page decompress to, as headers say, up to one that is none."""
     dictionary = largest = position = 0
     while head := _START.match(chunk, position):
         size, stored = (CompactReader(number).integer() for number in (head[2], head[3]))

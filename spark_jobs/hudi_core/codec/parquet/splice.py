@@ -15,9 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.gzip import FASTEST
-from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, Location, Page
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import empty_file, footer_bytes, schema_of
+from hudi_core.codec.parquet.footer import (
+    Chunk,
+    Column,
+    Element,
+    File,
+    Group,
+    Location,
+    Page,
+    empty_file,
+    footer_bytes,
+    schema_of,
+)
 from hudi_core.codec.parquet.page_sink import MAGIC, ChunkBytes
 from hudi_core.codec.parquet.thrift import INTEGERS, MAX_VALUES, Struct, TooManyValuesError, encode_struct, read_struct
 from hudi_core.errors import CorruptFileError
@@ -163,9 +173,7 @@ def _integer(fields: Struct, number: int) -> int:
 
 
 def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
-    """Place and size of each data page of a chunk. Raises ValueError where pages do not fill it, hold another number of
-    values, or differ from their checksum.
-    """
+    """Place and size of each data page. ValueError where pages do not fill the chunk, or differ from their checksum."""
     crc32 = FASTEST.crc32
     position, pages, values = 0, [], 0
     while position < len(data):

@@ -114,9 +114,7 @@ def _decimal_of(scale: int) -> Callable[[Any], decimal.Decimal]:
 SPARK_VERSION: Final = "org.apache.spark.version"
 _HYBRID: Final = b"3.0.0", b"org.apache.spark.legacyDateTime"
 _HYBRID_INT96: Final = b"3.1.0", b"org.apache.spark.legacyINT96"
-"""Of files of versions (as texts, as Spark compares them) before this one, and with this key, the values are in the
-hybrid calendar: those of INT96, and others.
-"""
+"""Files of versions, as texts, before this one, and with this key, are in the hybrid calendar."""
 _PROLEPTIC: Final = "3.1.0"
 """From this version on a file without those keys is in the proleptic calendar."""
 _FIRST_DAY: Final = (dt.date(1582, 10, 15) - dt.date(1970, 1, 1)).days
@@ -127,9 +125,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
-    """The columns of a file of `schema` that may hold numbers of another date or time in the hybrid calendar, in which
-    the file is: by the least value of each column chunk, where the footer has it.
-    """
+    """Columns that may hold numbers of another date or time in the hybrid calendar, by least values in the footer."""
     keys = metadata.metadata or {}
     version = keys.get(SPARK_VERSION.encode())
     if version is None:

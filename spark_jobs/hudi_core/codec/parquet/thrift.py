@@ -41,9 +41,7 @@ class TooManyValuesError(ValueError):
 
 
 class CompactReader:
-    """Reads from `position` on. Raises ValueError or IndexError for what is not of the protocol, TooManyValuesError for
-    one tree of more than `most_values`.
-    """
+    """Raises ValueError or IndexError for what is not of the protocol, TooManyValuesError beyond `most_values`."""
 
     def __init__(self, data: bytes, position: int = 0, most_values: int = MAX_VALUES) -> None:
         self.data = data

@@ -44,9 +44,7 @@ _ZSTD_LEVEL = 1
 
 @dataclass(frozen=True, slots=True)
 class ParquetStyle:
-    """`codec` is a Parquet codec name in any case; `gzip_level` is of the library, None for its default; `delta` allows
-    delta encodings, which readers before Spark 3.3 lack.
-    """
+    """`gzip_level` None is the library's default; `delta` allows encodings that readers before Spark 3.3 lack."""
 
     codec: str = "GZIP"
     row_group_bytes: int = ROW_GROUP_BYTES

@@ -93,107 +93,36 @@ def _sort_by(value: str) -> tuple[SortBy, ...]:
     return tuple(known[name] for name in fields)
 
 
-INLINE = flag("hoodie.clustering.inline", "count commits by `hoodie.clustering.inline.max.commits` until one is due")
-INLINE_COMMITS = number(
-    "hoodie.clustering.inline.max.commits",
-    4,
-    "commits since the last clustering, or plan of one, that make one due where `hoodie.clustering.inline` is set",
-    within=(0, MAX_INT),
-)
-ASYNC = flag(
-    "hoodie.clustering.async.enabled", "count commits by `hoodie.clustering.async.max.commits` until one is due"
-)
-SCHEDULE_INLINE = flag(
-    "hoodie.clustering.schedule.inline", "as `hoodie.clustering.async.enabled`, on table versions 8 and 9"
-)
-ASYNC_COMMITS = number(
-    "hoodie.clustering.async.max.commits",
-    4,
-    "commits since the last clustering, or plan of one, that make one due where `hoodie.clustering.async.enabled` is "
-    "set; where none of these is set, a clustering is due whenever it is to be planned",
-    within=(0, MAX_INT),
-)
+INLINE = flag("hoodie.clustering.inline")
+INLINE_COMMITS = number("hoodie.clustering.inline.max.commits", 4, within=(0, MAX_INT))
+ASYNC = flag("hoodie.clustering.async.enabled")
+SCHEDULE_INLINE = flag("hoodie.clustering.schedule.inline")
+ASYNC_COMMITS = number("hoodie.clustering.async.max.commits", 4, within=(0, MAX_INT))
 PLAN_STRATEGY: ConfigKey[tuple[Strategy, FilterMode | None]] = ConfigKey(
-    f"{_PLANS}class",
-    (Strategy.SIZE_BASED, None),
-    _strategy,
-    "class name of the strategy that makes groups of file slices; only Hudi's own class names are accepted, and no "
-    "class is loaded; not supported are CommitBasedClusteringPlanStrategy, "
-    "FlinkSizeBasedClusteringPlanStrategyRecently and those for consistent hash buckets "
-    "(SparkConsistentBucketClusteringPlanStrategy, FlinkConsistentBucketClusteringPlanStrategy)",
+    f"{_PLANS}class", (Strategy.SIZE_BASED, None), _strategy
 )
-EXECUTION_STRATEGY = ConfigKey(
-    "hoodie.clustering.execution.strategy.class",
-    SORT_AND_SIZE,
-    str,
-    "class name of the strategy that the plan names for those that run it; no class is loaded",
-)
+EXECUTION_STRATEGY = ConfigKey("hoodie.clustering.execution.strategy.class", SORT_AND_SIZE, str)
 FILTER_MODE: ConfigKey[FilterMode] = ConfigKey(
-    "hoodie.clustering.plan.partition.filter.mode",
-    FilterMode.NONE,
-    member_of(FilterMode),
-    "which partitions a plan looks at: NONE all, RECENT_DAYS the last ones by their paths, SELECTED_PARTITIONS from "
-    "one to another, DAY_ROLLING every 24th by the hour of the day",
+    "hoodie.clustering.plan.partition.filter.mode", FilterMode.NONE, member_of(FilterMode)
 )
-SELECTED = names(f"{_PLANS}partition.selected", "partitions that a plan looks at; empty for all")
+SELECTED = names(f"{_PLANS}partition.selected")
 PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
-    f"{_PLANS}partition.regex.pattern",
-    None,
-    lambda value: regular_expression(value) or None,
-    "what whole partition paths match, where no partitions are selected by name",
+    f"{_PLANS}partition.regex.pattern", None, lambda value: regular_expression(value) or None
 )
-BEGIN_PARTITION = optional(
-    f"{_PLANS}cluster.begin.partition", "first partition of SELECTED_PARTITIONS, inclusive; empty for the first of all"
-)
-END_PARTITION = optional(
-    f"{_PLANS}cluster.end.partition", "last partition of SELECTED_PARTITIONS, inclusive; empty for the last of all"
-)
-LOOKBACK = number(
-    f"{_PLANS}daybased.lookback.partitions", 2, "partitions that RECENT_DAYS takes; 0 for all", within=(0, MAX_INT)
-)
-SKIP_LATEST = number(
-    f"{_PLANS}daybased.skipfromlatest.partitions",
-    0,
-    "latest partitions that RECENT_DAYS leaves out",
-    within=(0, MAX_INT),
-)
-SMALL_FILE_LIMIT = number(
-    f"{_PLANS}small.file.limit",
-    300 << 20,
-    "bytes of a base file from which its file group is left as it is",
-    within=(0, _MAX),
-)
-TARGET_FILE_BYTES = number(
-    f"{_PLANS}target.file.max.bytes", 1 << 30, "bytes of the new base files at most", within=(1, _MAX)
-)
-MAX_GROUP_BYTES = number(
-    f"{_PLANS}max.bytes.per.group",
-    2 << 30,
-    "bytes of the base files that are rewritten together at most",
-    within=(1, _MAX),
-)
-MAX_GROUPS = number(f"{_PLANS}max.num.groups", 30, "groups of a plan at most")
-SINGLE_GROUPS = flag(
-    f"{_PLANS}single.group.clustering.enabled",
-    "plan a group of one file slice, too; it is planned in any case where rows are sorted",
-    default=True,
-)
-COPIES_OTHER_SCHEMAS = flag(
-    f"{_PLANS}binary.copy.schema.evolution.enable",
-    "SparkStreamCopyClusteringPlanStrategy puts files of other schemas into one group, too",
-)
-SORT_SLICES_BY: ConfigKey[tuple[SortBy, ...]] = ConfigKey(
-    f"{_PLANS}file.slices.sort.by",
-    (SortBy.SIZE,),
-    _sort_by,
-    "order in which file slices are packed into groups: SIZE, largest first, INSTANT_TIME, oldest first, or both",
-)
-SORT_COLUMNS = optional(f"{_PLANS}sort.columns", "columns that rows are sorted by, by commas; empty for no sort")
+BEGIN_PARTITION = optional(f"{_PLANS}cluster.begin.partition")
+END_PARTITION = optional(f"{_PLANS}cluster.end.partition")
+LOOKBACK = number(f"{_PLANS}daybased.lookback.partitions", 2, within=(0, MAX_INT))
+SKIP_LATEST = number(f"{_PLANS}daybased.skipfromlatest.partitions", 0, within=(0, MAX_INT))
+SMALL_FILE_LIMIT = number(f"{_PLANS}small.file.limit", 300 << 20, within=(0, _MAX))
+TARGET_FILE_BYTES = number(f"{_PLANS}target.file.max.bytes", 1 << 30, within=(1, _MAX))
+MAX_GROUP_BYTES = number(f"{_PLANS}max.bytes.per.group", 2 << 30, within=(1, _MAX))
+MAX_GROUPS = number(f"{_PLANS}max.num.groups", 30)
+SINGLE_GROUPS = flag(f"{_PLANS}single.group.clustering.enabled", default=True)
+COPIES_OTHER_SCHEMAS = flag(f"{_PLANS}binary.copy.schema.evolution.enable")
+SORT_SLICES_BY: ConfigKey[tuple[SortBy, ...]] = ConfigKey(f"{_PLANS}file.slices.sort.by", (SortBy.SIZE,), _sort_by)
+SORT_COLUMNS = optional(f"{_PLANS}sort.columns")
 LAYOUT: ConfigKey[Layout] = ConfigKey(
-    "hoodie.layout.optimize.strategy",
-    Layout.LINEAR,
-    member_of(Layout, lambda name: name.lower().replace("-", "")),
-    "order by the sort columns: `linear`, or along a curve, `z-order` or `hilbert`",
+    "hoodie.layout.optimize.strategy", Layout.LINEAR, member_of(Layout, lambda name: name.lower().replace("-", ""))
 )
 
 CLUSTERING_KEYS = keys_in(globals(), but=(MAX_FILE_BYTES,))

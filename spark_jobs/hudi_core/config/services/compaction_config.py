@@ -60,73 +60,21 @@ def _strategies(value: str) -> tuple[Strategy, ...]:
 
 
 COMPACTION_TRIGGER = ConfigKey(
-    "hoodie.compact.inline.trigger.strategy",
-    Trigger.NUM_COMMITS.value,
-    one_of(*(trigger.value for trigger in Trigger)),
-    "what makes a compaction due: NUM_COMMITS delta commits since the last one, NUM_COMMITS_AFTER_LAST_REQUEST since "
-    "the last plan, TIME_ELAPSED, NUM_OR_TIME, NUM_AND_TIME; archival keeps the delta commits that NUM_COMMITS and "
-    "NUM_AND_TIME count",
+    "hoodie.compact.inline.trigger.strategy", Trigger.NUM_COMMITS.value, one_of(*(trigger.value for trigger in Trigger))
 )
-COMPACTION_DELTA_COMMITS = number(
-    "hoodie.compact.inline.max.delta.commits", 5, "delta commits that make a compaction due"
-)
-COMPACTION_DELTA_SECONDS = number(
-    "hoodie.compact.inline.max.delta.seconds",
-    3600,
-    "seconds since the last compaction, or the first delta commit, that make one due",
-    within=(0, MAX_INT),
-)
+COMPACTION_DELTA_COMMITS = number("hoodie.compact.inline.max.delta.commits", 5)
+COMPACTION_DELTA_SECONDS = number("hoodie.compact.inline.max.delta.seconds", 3600, within=(0, MAX_INT))
 COMPACTION_STRATEGY: ConfigKey[tuple[Strategy, ...]] = ConfigKey(
-    "hoodie.compaction.strategy",
-    (Strategy.LOG_FILE_SIZE,),
-    _strategies,
-    "class name of the strategy that chooses file groups, or several by commas, one after the other; only Hudi's own "
-    "class names are accepted, and no class is loaded",
+    "hoodie.compaction.strategy", (Strategy.LOG_FILE_SIZE,), _strategies
 )
-TARGET_IO_MB = number(
-    "hoodie.compaction.target.io",
-    500 * 1024,
-    "MiB to read and write at which a plan is cut by the strategies that bound it",
-    within=(1, _MAX),
-)
-LOG_SIZE_THRESHOLD = number(
-    "hoodie.compaction.logfile.size.threshold",
-    0,
-    "bytes of log files from which LogFileSizeBasedCompactionStrategy takes a file group",
-    within=(0, _MAX),
-)
-LOG_NUM_THRESHOLD = number(
-    "hoodie.compaction.logfile.num.threshold",
-    0,
-    "log files from which LogFileNumBasedCompactionStrategy takes a file group",
-    within=(0, MAX_INT),
-)
-TARGET_PARTITIONS = number(
-    "hoodie.compaction.daybased.target.partitions",
-    10,
-    "partitions, or days before today, that the strategies by day take",
-    within=(0, 10**6),
-)
-PARTITION_REGEX = ConfigKey(
-    "hoodie.compaction.partition.path.regex",
-    ".*",
-    regular_expression,
-    "what PartitionRegexBasedCompactionStrategy looks for in a partition path",
-)
-MAX_FILE_BYTES = number(
-    "hoodie.parquet.max.file.size",
-    120 * 1024 * 1024,
-    "bytes of a base file of an overwrite, which ends at a tenth more; what planners take one for where a file group "
-    "has none yet",
-    within=(1, _MAX),
-)
-LOG_COMPACTION = flag(
-    "hoodie.log.compaction.enable",
-    "plan log compactions; readers of Hudi 0.15 to 1.1 read their blocks beside those that they merge",
-)
-LOG_COMPACTION_BLOCKS = number(
-    "hoodie.log.compaction.blocks.threshold", 5, "log blocks from which a log compaction takes a file slice"
-)
+TARGET_IO_MB = number("hoodie.compaction.target.io", 500 * 1024, within=(1, _MAX))
+LOG_SIZE_THRESHOLD = number("hoodie.compaction.logfile.size.threshold", 0, within=(0, _MAX))
+LOG_NUM_THRESHOLD = number("hoodie.compaction.logfile.num.threshold", 0, within=(0, MAX_INT))
+TARGET_PARTITIONS = number("hoodie.compaction.daybased.target.partitions", 10, within=(0, 10**6))
+PARTITION_REGEX = ConfigKey("hoodie.compaction.partition.path.regex", ".*", regular_expression)
+MAX_FILE_BYTES = number("hoodie.parquet.max.file.size", 120 * 1024 * 1024, within=(1, _MAX))
+LOG_COMPACTION = flag("hoodie.log.compaction.enable")
+LOG_COMPACTION_BLOCKS = number("hoodie.log.compaction.blocks.threshold", 5)
 
 COMPACTION_KEYS = keys_in(globals())
 

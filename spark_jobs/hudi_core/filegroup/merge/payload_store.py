@@ -1,4 +1,4 @@
-"""The rows of log records by number: in memory up to a budget (config/write_config.py), beyond it in memory-mapped
+"""The rows of log records by number: in memory up to a budget (config/rows_config.py), beyond it in memory-mapped
 Arrow IPC files.
 """
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from hudi_core.config.rows_config import MERGE_FUNCTION, USE_RECORD_POSITIONS
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import MERGE_FUNCTION, USE_RECORD_POSITIONS
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
     FILL_OF,

@@ -216,7 +216,7 @@ def _read(storage: Storage, block: LogBlock, start: int, length: int) -> bytes:
 
 
 _SMALL: Final = 64 << 10
-"""Bytes that the scan reads of a file at once (codec.log.frames)."""
+"""Bytes that the scan reads of a file at once (codec.log.blocks)."""
 _MOST_BYTES: Final = 8 << 20
 """Of all files that are kept for one slice."""
 

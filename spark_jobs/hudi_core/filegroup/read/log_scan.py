@@ -16,8 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final
 
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock, walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.rows_config import SLASHED_DATES
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import SLASHED_DATES
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.expr.wall_time import parse_timestamp, zone_of
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1

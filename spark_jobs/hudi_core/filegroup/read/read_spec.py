@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
+from hudi_core.codec.avro.arrow import Vector, arrow_schema, spark_schema, vectors_of
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.arrow_types import only_mark
-from hudi_core.codec.avro.logical_arrays import Vector, vectors_of
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
 from hudi_core.codec.avro.schema import field as avro_field
 from hudi_core.config.table_config import TableConfig

@@ -12,8 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from hudi_core.codec.log.blocks import CorruptBlock
-from hudi_core.config.read_config import STRICT
-from hudi_core.config.write_config import MEMORY_BYTES, QUERY_MEMORY_BYTES
+from hudi_core.config.rows_config import MEMORY_BYTES, QUERY_MEMORY_BYTES, STRICT
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1

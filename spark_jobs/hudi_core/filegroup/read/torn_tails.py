@@ -25,7 +25,7 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.committed_sizes import least_size
+from hudi_core.view.listing import least_size
 
 _REMEDY: Final = (
     "rows are missing: restore the file from a copy, or write them again; "

@@ -19,7 +19,7 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import SPARK_VERSION
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.storage.base import Storage
 

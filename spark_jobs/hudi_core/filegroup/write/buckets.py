@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import string_hashes
+from hudi_core.config.rows_config import BUCKET_ENGINE, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS, PARTITION_BUCKETS
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import BUCKET_ENGINE, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS, PARTITION_BUCKETS
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 
 BUCKET_ID: Final = re.compile(r"0000\d{4}-")

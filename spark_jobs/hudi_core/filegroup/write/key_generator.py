@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.config.keys import flag
-from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import (
+from hudi_core.config.rows_config import (
     CONSISTENT_TIMESTAMPS,
     NEW_ENCODING,
     SLASHED_DATES,
     TYPED_PARTITION_FIELDS,
     with_properties,
 )
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import labelled_keys
 from hudi_core.filegroup.read.partition_values import (
@@ -37,8 +37,8 @@ from hudi_core.filegroup.read.partition_values import (
 )
 from hudi_core.filegroup.write.partition_times import SqlTimes, TimeFormat
 
-HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning", "partition folders are named `column=value`")
-URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode", "values in partition paths are URL-encoded")
+HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning")
+URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode")
 _ESCAPED: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 """What PartitionPathEncodeUtils.escapePathName escapes."""
 _KINDS: Final = {

@@ -13,9 +13,8 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import delete_record_spans, encode_delete_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.codec.log.positions import encode_positions
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_records import avro_pieces, block_content

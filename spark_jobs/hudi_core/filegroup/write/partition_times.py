@@ -18,9 +18,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.config.read_config import READ_ZONE
-from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import (
+from hudi_core.config.rows_config import (
+    READ_ZONE,
     TIME_DELIMITER,
     TIME_INPUT,
     TIME_INPUT_ZONE,
@@ -30,6 +29,7 @@ from hudi_core.config.write_config import (
     TIME_UNIT,
     TIME_ZONE,
 )
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.expr.wall_time import zone_of
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION, path_parts

@@ -22,8 +22,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA_INFLIGHT, PROPERTIES, TableConfig
+from hudi_core.config.table_config import METADATA_INFLIGHT, PROPERTIES, TableConfig, update_properties
 from hudi_core.errors import BuildRolledBackError, ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.indexed_table import put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization, refuse_without_table
@@ -38,8 +37,7 @@ from hudi_core.metadata_table.initialize.target import (
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
 from hudi_core.metadata_table.read.file_group import ROOT, data_files
 from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.names import WriteToken
+from hudi_core.model.names import HUDI_HEARTBEATS, WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State

@@ -44,8 +44,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
-from hudi_core.view.committed_sizes import CommittedSizes
-from hudi_core.view.listing import FileListing, StorageListing
+from hudi_core.view.listing import CommittedSizes, FileListing, StorageListing
 
 log = logging.getLogger(__name__)
 

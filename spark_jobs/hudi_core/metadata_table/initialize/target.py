@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.hashing import file_group_indexes
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
+from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig, update_properties
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import BuildRolledBackError, ExecutionError, StorageExistsError
 from hudi_core.metadata_table.instants import initial_instant

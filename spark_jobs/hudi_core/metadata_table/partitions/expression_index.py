@@ -11,7 +11,7 @@ from typing import Final
 
 from hudi_core.codec.columns import column_type
 from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_INDEX_GROUPS
-from hudi_core.config.write_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
+from hudi_core.config.rows_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE, check_expression
 from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable

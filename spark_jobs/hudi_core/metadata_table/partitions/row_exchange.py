@@ -18,11 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.codec.hfile.bulk import add_cells
-from hudi_core.codec.hfile.writer import HFileWriter
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.hfile.writer import HFileWriter, add_cells
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.delete_columns import encode_natural_deletes
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError

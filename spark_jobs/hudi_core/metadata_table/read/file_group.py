@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, StorageNotFoundError

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
-from hudi_core.codec.log.frames import ReadAt, walk
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock, ReadAt, walk
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_scan import scan_blocks
 from hudi_core.metadata_table.instants import SOLO_COMMIT, is_metadata_suffix, is_solo

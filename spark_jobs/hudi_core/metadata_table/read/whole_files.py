@@ -1,5 +1,5 @@
 """Files of the metadata table that are missing, or shorter than its own commits say. Hudi does not check this. Data
-files: view/committed_sizes.py.
+files: view/listing.py.
 
 A log file that is gone, or lost its end at a block's boundary, causes no error in a scan: rows would be absent. Each
 commit of the metadata table records the size of every file after its write, so no file may have fewer bytes than the

@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.hfile.bulk import CopiedBlock, is_ascending
+from hudi_core.codec.hfile.writer import CopiedBlock, is_ascending
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice

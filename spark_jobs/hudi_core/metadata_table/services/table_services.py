@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
-from hudi_core.config.services.archive_config import ArchiveConfig
-from hudi_core.config.services.clean_config import CLEAN_COMMITS_RETAINED
+from hudi_core.config.services.retention_config import CLEAN_COMMITS_RETAINED, ArchiveConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archiving import archive_writer, finish_merge, rounds
 from hudi_core.history.manifest import Guard

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
-from hudi_core.codec.hfile.bulk import CopiedBlock, add_cells
-from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.codec.hfile.writer import CopiedBlock, HFileWriter, add_cells
 from hudi_core.storage.base import Storage
 
 _BATCH: Final = 8192

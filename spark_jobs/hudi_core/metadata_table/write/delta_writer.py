@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.delete_columns import encode_natural_deletes
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.indexed_table import load_index_definitions

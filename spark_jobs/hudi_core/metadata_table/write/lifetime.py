@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 from typing import Final
 
 from hudi_core.config.properties import render_properties
-from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import (
     ARCHIVE_FOLDER,
     BASE_FORMAT,
@@ -33,6 +32,7 @@ from hudi_core.config.table_config import (
     VERSION,
     TableConfig,
     table_checksum,
+    update_properties,
 )
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, MADE_OF
 from hudi_core.metadata_table.read.file_group import ROOT

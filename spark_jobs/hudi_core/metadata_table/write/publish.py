@@ -35,7 +35,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
-from hudi_core.view.committed_sizes import CutFileError
+from hudi_core.view.listing import CutFileError
 
 log = logging.getLogger(__name__)
 

@@ -34,20 +34,20 @@ from hudi_core.metadata_table.write.rollback import (
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import status_address
-from hudi_core.timeline.actions.restore import (
+from hudi_core.timeline.actions.rollback import (
     RestoredInstant,
     RestoreMetadata,
     RestorePlan,
+    RollbackMetadata,
+    RollbackPartition,
     decode_restore_plan,
     encode_restore_metadata,
     encode_restore_plan,
 )
-from hudi_core.timeline.actions.rollback import RollbackMetadata, RollbackPartition
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.committed_sizes import CommittedSizes
-from hudi_core.view.listing import StorageListing
+from hudi_core.view.listing import CommittedSizes, StorageListing
 
 _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 

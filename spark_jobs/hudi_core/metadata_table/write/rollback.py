@@ -22,8 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.indexed_table import StoredTable

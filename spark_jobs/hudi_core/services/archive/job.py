@@ -13,13 +13,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime, timezone
 
-from hudi_core.config.services.archive_config import IGNORE_ORPHANS, ORPHANS, REFUSE_ORPHANS, ArchiveConfig
-from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
+from hudi_core.config.services.retention_config import (
+    IGNORE_ORPHANS,
+    KEEP_LATEST_BY_HOURS,
+    ORPHANS,
+    REFUSE_ORPHANS,
+    ArchiveConfig,
+    CleanConfig,
+)
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
 from hudi_core.history.archiving import archive_writer, finish_merge, rounds
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, Result
 from hudi_core.services.archive.listing import Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import (

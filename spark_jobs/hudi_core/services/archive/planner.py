@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
-from hudi_core.config.services.archive_config import (
+from hudi_core.config.services.compaction_config import COMPACTION_DELTA_COMMITS
+from hudi_core.config.services.retention_config import (
     ARCHIVE_BEYOND_SAVEPOINT,
     ARCHIVE_ON_CLEAN,
+    KEEP_LATEST_FILE_VERSIONS,
     KEEP_MAX,
     KEEP_MIN,
     ArchiveConfig,
 )
-from hudi_core.config.services.clean_config import KEEP_LATEST_FILE_VERSIONS
-from hudi_core.config.services.compaction_config import COMPACTION_DELTA_COMMITS
 from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import REPLACING_ACTIONS, WRITE_ACTIONS, Action, Instant

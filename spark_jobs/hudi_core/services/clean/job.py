@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from hudi_core.config.services.clean_config import CleanConfig
+from hudi_core.config.services.retention_config import CleanConfig
 from hudi_core.errors import ConflictError, ExecutionError, FormatError, TimelineError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import parse_data_file

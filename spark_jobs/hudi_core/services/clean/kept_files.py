@@ -25,13 +25,13 @@ from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.commit import replaced_file_groups
-from hudi_core.timeline.actions.restore import decode_savepoint
+from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system_view import PendingWork
 from hudi_core.view.listing import walk_partitions
-from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import PENDING_WRITES, Slicing, build_file_groups, slicing_for
 
 log = logging.getLogger(__name__)

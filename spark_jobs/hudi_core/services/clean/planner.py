@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.config.engine_config import EngineConfig
-from hudi_core.config.services.clean_config import (
+from hudi_core.config.services.retention_config import (
     CLEAN_PARTITIONS,
     KEEP_LATEST_BY_HOURS,
     KEEP_LATEST_COMMITS,
     CleanConfig,
 )
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from hudi_core.config.services.clean_config import (
+from hudi_core.config.services.retention_config import (
     CLEAN_MULTIPLE,
     CLEAN_TRIGGER_COMMITS,
     KEEP_LATEST_BY_HOURS,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import TimelineError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import Fill, reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules

@@ -25,7 +25,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import proleptic_version
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, MergeCounts, SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering

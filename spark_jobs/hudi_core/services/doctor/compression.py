@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from hudi_core.codec.gzip import GzipLibrary, chosen_library
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
-from hudi_core.config.write_config import PARQUET_CODEC, WriteConfig
+from hudi_core.config.rows_config import PARQUET_CODEC, WriteConfig
 from hudi_core.errors import ConfigError, ExecutionError, FormatError, StorageError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import parquet_style

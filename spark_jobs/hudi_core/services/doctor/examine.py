@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES
+from hudi_core.config.concurrency_config import CONCURRENCY_MODE, STALLED_MINUTES
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor import compression, instants, listings, stored_files, wheels, writers

@@ -15,9 +15,8 @@ from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.committed_sizes import CommittedSizes
 from hudi_core.view.file_system_view import FileSystemView
-from hudi_core.view.listing import StorageListing, walk_partitions
+from hudi_core.view.listing import CommittedSizes, StorageListing, walk_partitions
 
 Severity = Literal["error", "warning", "info"]
 """error: rows are wrong or will be lost; warning: something is blocked or may fail; info: no action is needed now."""

@@ -19,7 +19,7 @@ from hudi_core.codec.avro.arrow_types import has_doubtful_times, mislabelled
 from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
-from hudi_core.config.write_config import COMBINE_INSERTS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.rows_config import COMBINE_INSERTS, INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.log_scan import (
@@ -36,8 +36,8 @@ from hudi_core.model.names import FILE_NAME, BaseFileName, parse_base_file, pars
 from hudi_core.model.partition import join
 from hudi_core.services.doctor.findings import KEPT, Counted, DataFiles, Finding, each_of
 from hudi_core.storage.base import Storage
-from hudi_core.view.committed_sizes import REMEDY
 from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.listing import REMEDY
 
 R = TypeVar("R")
 

@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
 from hudi_core.codec.gzip import GzipLibrary, chosen_library
+from hudi_core.config.concurrency_config import PROVIDER
 from hudi_core.config.engine_config import NEEDED_MODULES, OPTIONAL_MODULES
-from hudi_core.config.lock_config import PROVIDER
-from hudi_core.config.write_config import GZIP_LIBRARY
+from hudi_core.config.rows_config import GZIP_LIBRARY
 from hudi_core.engine.protocol import Engine, RemoteEngine
 from hudi_core.errors import ConfigError
 from hudi_core.services.doctor.findings import Finding, Severity

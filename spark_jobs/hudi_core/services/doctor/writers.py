@@ -11,11 +11,16 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from hudi_core.config.lock_config import LOCK_KEYS, PROVIDER
+from hudi_core.config.concurrency_config import (
+    CLOCK_SKEW_MS,
+    CONCURRENCY_MODE,
+    FAILED_WRITES_POLICY,
+    LOCK_KEYS,
+    PROVIDER,
+)
 from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
-from hudi_core.config.read_config import TIMELINE_ZONE
+from hudi_core.config.rows_config import TIMELINE_ZONE
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import CLOCK_SKEW_MS, CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.errors import HudiError, TimelineError
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_core.services.context import TableContext

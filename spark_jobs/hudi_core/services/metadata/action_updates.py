@@ -30,14 +30,12 @@ from hudi_core.model.partition import check_partition
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.metadata.row_changes import RowChanges
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.actions.fields import texts
-from hudi_core.timeline.actions.restore import decode_restore_plan
-from hudi_core.timeline.actions.rollback import metadata_of
+from hudi_core.timeline.actions.content import texts
+from hudi_core.timeline.actions.rollback import decode_restore_plan, metadata_of
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.committed_sizes import refuse_cut_stat
-from hudi_core.view.listing import StorageListing
+from hudi_core.view.listing import StorageListing, refuse_cut_stat
 
 if TYPE_CHECKING:
     from hudi_core.services.context import TableContext

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.initialize.initialize import refuse_building

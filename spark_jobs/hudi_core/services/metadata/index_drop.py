@@ -17,8 +17,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, TableConfig
+from hudi_core.config.table_config import METADATA, TableConfig, update_properties
 from hudi_core.errors import ConflictError, CorruptFileError, HudiError, StorageNotFoundError
 from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.indexing import IndexBuild

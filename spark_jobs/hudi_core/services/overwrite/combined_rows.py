@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import group_indexes
-from hudi_core.config.write_config import COMBINE_INSERTS, INDEX_TYPE
+from hudi_core.config.rows_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import grouped

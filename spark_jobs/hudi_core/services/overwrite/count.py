@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
 from hudi_core.codec.log.blocks import BlockType
-from hudi_core.config.read_config import READ_ZONE
-from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.config.write_config import (
+from hudi_core.config.rows_config import (
     COMBINE_INSERTS,
     HASH_FIELDS,
     INDEX_TYPE,
     NUM_BUCKETS,
+    READ_ZONE,
     TIME_TYPE,
     TIME_ZONE,
     WriteConfig,
 )
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys

@@ -1,6 +1,4 @@
-"""What an overwrite replaces: every file group of the partitions that it is about, as the table has them when the work
-begins (SparkInsertOverwriteCommitActionExecutor.getPartitionToReplacedFileIds).
-"""
+"""What an overwrite replaces: every file group of its partitions when it begins (getPartitionToReplacedFileIds)."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.write_config import INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.rows_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.schema_resolver import table_schema

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.hashing import group_indexes
+from hudi_core.config.rows_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.config.write_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.merge.base_merge import grouped
@@ -154,9 +154,7 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
 _COMMITS: Final = 5
 """Commits that are read, the newest first (HoodieWriteConfig.RECORD_SIZE_ESTIMATOR_MAX_COMMITS)."""
 _LEAST_FILE: Final = 8 << 20
-"""Bytes from which a file of a commit counts: of a smaller one the filter of its keys, 430 KB by default, is too large
-a part.
-"""
+"""Bytes from which a file of a commit counts: of a smaller one the filter of its keys is too large a part."""
 _FILES: Final = 16
 """Base files whose footers are read where the commits do not show it."""
 _LEAST_COLUMNS: Final = 1 << 20

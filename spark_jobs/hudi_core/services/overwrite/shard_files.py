@@ -55,9 +55,7 @@ class Written:
 
 
 def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
-    """The files of a shard, partition after partition; with `target`, engine.protocol.Consume. Memory: a piece of 1
-    MiB, and a row group of output. Raises ExecutionError where writing fails.
-    """
+    """engine.protocol.Consume, with `target`. Memory: a piece of 1 MiB, and a row group. ExecutionError."""
     sent = piece_schema(row_columns(target))
     try:
         with ShardFiles(target, shard, attempt) as files:

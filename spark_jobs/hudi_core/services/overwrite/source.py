@@ -1,6 +1,4 @@
-"""The rows of an overwrite: a Parquet file, or a folder of them, checked against the table's schema and counted by
-partition before anything is written.
-"""
+"""The rows of an overwrite, checked against the table's schema and counted by partition before anything is written."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_types import spark_field
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
 from hudi_core.filegroup.merge.table_policy import MergePolicy

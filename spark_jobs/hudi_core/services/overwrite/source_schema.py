@@ -17,6 +17,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_types import avro_schema, spark_field
 from hudi_core.codec.avro.schema import AvroSchema, check_bounds
+from hudi_core.codec.columns import is_binary, is_list, is_string
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.errors import ConfigError, UnsupportedError
@@ -67,9 +68,7 @@ def named_as(known: Sequence[str], given: pa.Schema) -> pa.Schema:
 
 
 def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFile) -> None:
-    """Raises ConfigError naming the file and the column: one that the table lacks, one that is required and missing, or
-    one of a type that the table's does not hold.
-    """
+    """Raises ConfigError for a column that the table lacks or requires, or of a type that its column does not hold."""
     names = {field.name for field in given}
     instants = named_as(table.names, with_instants(file))
     for field in given:
@@ -83,7 +82,7 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
         kind = field.type
         if not any(fits(one, expected.type) for one in (kind, instants.field(field.name).type)):
             may_be_vector = pa.types.is_fixed_size_binary(expected.type) and (
-                _is_list(kind) or pa.types.is_fixed_size_list(kind)
+                is_list(kind) or pa.types.is_fixed_size_list(kind)
             )
             raise ConfigError(
                 f"the column {field.name!r} is of type {kind}, and the table's of {expected.type}",
@@ -110,9 +109,9 @@ def fits(given: pa.DataType, table: pa.DataType) -> bool:
         return _INTEGERS[given] <= _INTEGERS.get(table, 0) or table in _FLOATS
     if given in _FLOATS:
         return _FLOATS[given] <= _FLOATS.get(table, 0)
-    if _is_text(given) and _is_text(table):
+    if is_string(given) and is_string(table):
         return True
-    if _is_binary(table) and (_is_binary(given) or pa.types.is_fixed_size_binary(given)):
+    if is_binary(table) and (is_binary(given) or pa.types.is_fixed_size_binary(given)):
         return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(table):
         same = (given.tz is None) == (table.tz is None)
@@ -132,27 +131,13 @@ def _nested_fits(given: pa.DataType, table: pa.DataType) -> bool:
         )
     if pa.types.is_map(given) and pa.types.is_map(table):
         return fits(given.key_type, table.key_type) and fits(given.item_type, table.item_type)
-    if _is_list(given) and _is_list(table):
+    if is_list(given) and is_list(table):
         return fits(given.value_type, table.value_type)
     return False
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
 def with_instants(file: ParquetBaseFile) -> pa.Schema:
-    """The file's columns, in which times of INT96 are instants, as Spark's writers have them by default: their Arrow
-    type has no zone, also within structs, lists and maps.
-    """
+    """The file's columns, nested ones too, in which times of INT96 are instants, as by default for Spark's writers."""
     schema = schema_of(file.metadata)
     leaves = iter([schema.column(at).physical_type == _INT96 for at in range(len(schema))])
     return pa.schema([field.with_type(_instants(field.type, leaves)) for field in file.schema])
@@ -179,9 +164,7 @@ _WIDER: Final[Mapping[pa.DataType, Mapping[pa.DataType, str]]] = {
 }
 """Avro's name of the wider type, by the table's type and the source's: those that hold every value of the former."""
 _LOCAL_TIMES: Final = 9
-"""The table version from which on Hudi has timestamps without a zone: 0.15.0 reads and writes no table with one, and
-1.0.2 takes them for numbers.
-"""
+"""From this table version on Hudi has timestamps without a zone; 1.0.2 takes them for numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +234,7 @@ def _check_type(kind: pa.DataType, column: str, version: int, path: str) -> None
             _check_type(inner.type, f"{column}.{inner.name}", version, path)
     elif pa.types.is_map(kind):
         _check_type(kind.item_type, f"{column}.value", version, path)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    elif is_list(kind):
         _check_type(kind.value_type, f"{column}.element", version, path)
     elif pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns"):
         raise UnsupportedError(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.concurrency_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
 from hudi_core.services.context import TableContext
@@ -64,18 +64,18 @@ class OverwriteResult:
         return asdict(self)
 
 
-def insert_overwrite(
+def replace_partitions(
     context: TableContext,
     work: Overwrite,
-    rows: RowsFrom,
+    rows: RowsFrom | None,
     engine: Engine,
     owner: Owner,
     progress: Progress | None = None,
     *,
     dry_run: bool = False,
 ) -> OverwriteResult:
-    """Replaces partitions by `rows`: those that the rows belong to, those that `work` names, or all of the table. In a
-    dry run the table is as before, also where an attempt with the token died.
+    """Replaces partitions by `rows`: those that the rows belong to, those that `work` names, or all of the table;
+    without `rows` by none. In a dry run the table is as before, also where an attempt with the token died.
 
     Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
     ConflictError where a table service is planned on what goes, a writer is at work, the token's work is being done, or
@@ -84,6 +84,8 @@ def insert_overwrite(
     done = _done_before(context, work, owner, dry_run=dry_run)
     if done is not None:
         return done
+    if rows is None:
+        return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
     if not rows.source:
         work = replace(work, seen=context.active.load().commits().requested_times)
     with source_of(context, rows, engine, dry_run=dry_run) as source:
@@ -91,22 +93,6 @@ def insert_overwrite(
         if not work.row_counts and work.operation != Operation.INSERT_OVERWRITE_TABLE and not work.partitions:
             return OverwriteResult(None, work.operation, 0, 0, 0, 0, reason=_NO_ROWS)
         return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
-
-
-def delete_partitions(
-    context: TableContext,
-    work: Overwrite,
-    engine: Engine,
-    owner: Owner,
-    progress: Progress | None = None,
-    *,
-    dry_run: bool = False,
-) -> OverwriteResult:
-    """Replaces all file groups of partitions by none. Errors as insert_overwrite, without those of a source."""
-    done = _done_before(context, work, owner, dry_run=dry_run)
-    if done is not None:
-        return done
-    return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
 
 
 def nothing_to_overwrite(context: TableContext, work: Overwrite, source: str = "") -> OverwriteResult | None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from hudi_core.config.services.archive_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.config.services.retention_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError, UnsupportedError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.checks import cleans_since
-from hudi_core.timeline.actions.fields import member, text
-from hudi_core.timeline.actions.restore import decode_savepoint
+from hudi_core.timeline.actions.content import member, text
+from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans

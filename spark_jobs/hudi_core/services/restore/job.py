@@ -26,7 +26,7 @@ from hudi_core.filegroup.write.markers import delete_markers, marker_folder
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table, remove_dropped
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder
+from hudi_core.model.names import HUDI_HEARTBEATS, ClaimFolder
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
@@ -35,13 +35,13 @@ from hudi_core.services.rollback.execution import Removed, RollbackExecution, re
 from hudi_core.services.rollback.files_to_undo import plan_undo
 from hudi_core.services.rollback.job import fenced
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.restore import (
+from hudi_core.timeline.actions.rollback import (
     RestoredInstant,
     RestoreMetadata,
     RestorePlan,
+    RollbackMetadata,
     encode_restore_metadata,
 )
-from hudi_core.timeline.actions.rollback import RollbackMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, read_restore_plan, rollback_target
 from hudi_core.timeline.timeline import Timeline

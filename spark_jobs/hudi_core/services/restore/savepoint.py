@@ -15,7 +15,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run, claimed, run_instant
 from hudi_core.services.restore.candidates import RestoreCandidates, commit_at
 from hudi_core.services.rollback.execution import NOTHING
-from hudi_core.timeline.actions.restore import SavepointMetadata, decode_savepoint, encode_savepoint
+from hudi_core.timeline.actions.rollback import SavepointMetadata, decode_savepoint, encode_savepoint
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim

@@ -18,7 +18,7 @@ from hudi_core.services.rollback.execution import NOTHING, Removed
 from hudi_core.services.rollback.failed_writes import finish_restore, heartbeats_of, pending_rollbacks, restore_target
 from hudi_core.services.rollback.files_to_undo import plan_undo, sizes_of
 from hudi_core.services.rollback.job import run_rollback
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import read_restore_plan
 from hudi_core.timeline.timeline import Timeline

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence, Set
 from functools import cache, lru_cache
 
-from hudi_core.config.write_config import PARTITION_BUCKETS
+from hudi_core.config.rows_config import PARTITION_BUCKETS
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants

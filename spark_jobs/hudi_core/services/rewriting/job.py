@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.rows_config import VERIFY
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import VERIFY
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
-from hudi_core.config.transaction_config import (
+from hudi_core.config.concurrency_config import (
     BLOCK_ON_REQUESTED,
     COMPACTION_YIELDS,
     CONCURRENCY_MODE,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from hudi_core.config.concurrency_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.config.engine_config import EngineConfig
-from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
-from hudi_core.config.write_config import PLAN_MAX_BYTES
+from hudi_core.config.rows_config import PLAN_MAX_BYTES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
@@ -21,13 +21,13 @@ from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS, CompactionOperation
-from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.actions.content import member
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.pending import PendingWork
+from hudi_core.view.file_system_view import PendingWork
 
 log = logging.getLogger(__name__)
 

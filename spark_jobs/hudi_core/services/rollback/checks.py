@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.transaction_config import HeartbeatConfig
+from hudi_core.config.concurrency_config import HeartbeatConfig
 from hudi_core.errors import (
     ConflictError,
     CorruptFileError,
@@ -25,12 +25,11 @@ from hudi_core.errors import (
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.restore_reach import initialized_since
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.names import FileGroupId, parse_data_file
+from hudi_core.model.names import HUDI_HEARTBEATS, FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import is_planned
 from hudi_core.services.rollback.files_to_undo import failed_of
-from hudi_core.timeline.actions.fields import record_map, texts
+from hudi_core.timeline.actions.content import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import may_be_written, read_clean_plan, read_clustering_plans
 from hudi_core.timeline.timeline import Timeline

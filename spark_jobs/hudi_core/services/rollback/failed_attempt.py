@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers, marker_folder
 from hudi_core.filegroup.write.rollback_files import FileUndo
-from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import BaseFileName
+from hudi_core.model.names import CLAIMS, BaseFileName
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import request
 from hudi_core.services.rollback.files_to_undo import deletion_of

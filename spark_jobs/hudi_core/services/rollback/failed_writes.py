@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.rollback import is_engine_plan

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS
+from hudi_core.config.concurrency_config import ROLLBACK_USING_MARKERS
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, TimelineError
 from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block, log_blocks
 from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers

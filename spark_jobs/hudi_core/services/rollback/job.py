@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.names import HUDI_HEARTBEATS
 from hudi_core.request.results import REMOVED, InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant

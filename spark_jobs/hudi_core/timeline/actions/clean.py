@@ -2,7 +2,7 @@
 
 A plan names files by the absolute paths of its writer, and each of them is going to be deleted. So a path is never
 followed: only the file's name counts, which must be that of a base or log file, and the folder before it must end in
-the partition that it is listed under (fields.py, model/partition.py).
+the partition that it is listed under (content.py, model/partition.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ from hudi_core.codec.avro.container import read_large_record, write_large_record
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition, join
-from hudi_core.timeline.actions.content import load_schema
-from hudi_core.timeline.actions.fields import member, name_in_partition, plan_version, record_map, text, text_map, texts
+from hudi_core.timeline.actions.content import (
+    load_schema,
+    member,
+    name_in_partition,
+    plan_version,
+    record_map,
+    text,
+    text_map,
+    texts,
+)
 
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold full paths, plans of version 1 file names in another field (CleanPlanV2MigrationHandler)."""
@@ -216,9 +224,7 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
 
 @dataclass(frozen=True, slots=True)
 class RemovedFiles:
-    """A completed clean's earliest commit to retain, the names of the files that it deleted, or tried to, by partition,
-    and its policy; `""` for none.
-    """
+    """A clean's earliest commit to retain, the files it deleted or tried to, by partition, and its policy, or `""`."""
 
     earliest: str
     files: Mapping[str, tuple[str, ...]]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final
 
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
-from hudi_core.timeline.actions.content import decode_any, dump, encode_datum
-from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.actions.content import decode_any, dump, encode_datum, member
 from hudi_core.timeline.actions.write_stats import (
     NULL_COMMIT,
     WriteStat,
@@ -20,8 +21,10 @@ from hudi_core.timeline.actions.write_stats import (
     stat_to_json,
     written_file,
 )
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
 
 SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
@@ -90,9 +93,7 @@ class CommitMetadata:
 
 
 def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetadata:
-    """Parses a commit file, JSON or Avro; empty bytes are empty metadata. Raises CorruptFileError naming `path`.
-    Without `stats` the metadata has no write stats: they are most of the cost.
-    """
+    """Empty bytes are empty metadata. Without `stats`, which are most of the cost, there are none. CorruptFileError."""
     if stats:
         return commit_of(decode_any(data, path=path), path=path)
     if len(data) < _LARGE:
@@ -165,9 +166,7 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
 
 
 def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], *, layout: int) -> bytes:
-    """The inflight file of a write (saveWorkloadProfileMetadataToInflight): what it will do to each file group; see
-    to_come.
-    """
+    """The inflight file of a write (saveWorkloadProfileMetadataToInflight): what to_come says of each file group."""
     nulls: dict[str, Any] = {"path": None, "partitionPath": None, "runtimeStats": None}
     if layout == 2:
         nulls |= {"numUpdates": 0, "totalLogReadTimeMs": 0}
@@ -215,3 +214,42 @@ def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMet
         for group in metadata.replaced_file_groups():
             replaced.setdefault(group, instant)
     return replaced
+
+
+_READERS: Final = 16
+"""Commit files that are read at once: the work is waiting for storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTotals:
+    """What a commit wrote: its operation (None where not recorded), rows written and deleted, and bytes."""
+
+    operation: str | None
+    rows: int
+    bytes: int
+
+    @staticmethod
+    def of(commit: CommitMetadata) -> CommitTotals:
+        stats = list(commit.write_stats())
+        rows = sum(stat.num_writes + stat.num_deletes for stat in stats)
+        return CommitTotals(commit.operation_type, rows, sum(stat.total_write_bytes for stat in stats))
+
+
+def commit_totals(
+    instants: Iterable[Instant], read_commit: Callable[[Instant], CommitMetadata]
+) -> dict[Instant, CommitTotals]:
+    """What each completed commit among `instants` wrote, several read at once; none whose file is gone or damaged."""
+
+    def read(instant: Instant) -> CommitMetadata | None:
+        try:
+            return read_commit(instant)
+        except StorageNotFoundError:
+            return None  # rolled back or archived since the listing
+        except FormatError as error:  # the other instants are shown
+            log.warning("what %s %s wrote is unknown: %s", instant.action, instant.requested_time, error)
+            return None
+
+    commits = [instant for instant in instants if instant.is_completed and instant.action in COMMIT_ACTIONS]
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="commits") as pool:
+        contents = zip(commits, pool.map(read, commits), strict=True)
+        return {instant: CommitTotals.of(commit) for instant, commit in contents if commit is not None}

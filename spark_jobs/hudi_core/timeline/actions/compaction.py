@@ -2,7 +2,7 @@
 
 A plan is a file in the table, so any process that can write there can name any path. No path of a plan is followed:
 each operation must name a partition below the table and plain file names that parse and belong to the operation's own
-file group and base instant. The two checks: model/partition.py, fields.py.
+file group and base instant. The two checks: model/partition.py, content.py.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Final
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.timeline.actions.content import decode_record, encode_datum
-from hudi_core.timeline.actions.fields import (
+from hudi_core.timeline.actions.content import (
+    decode_record,
+    encode_datum,
     member,
     name_in_partition,
     numbers,
@@ -49,9 +50,7 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file slice to compact: plain file names in `partition`. `log_files` are in scan order, without change-data
-    logs, which are in `cdc_files`. `metrics` are Hudi's sizes and counts by name.
-    """
+    """Plain file names in `partition`; `log_files` in scan order, without change-data logs. `metrics` are Hudi's."""
 
     partition: str
     file_id: str

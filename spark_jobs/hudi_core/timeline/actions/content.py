@@ -1,21 +1,23 @@
 """The content of timeline files: plans and the metadata of actions are Avro object containers of one datum, metadata of
-commits is JSON to table version 6. fields.py reads their members.
+commits is JSON to table version 6. A file is decoded with the schema in it, so every member's type is checked. Of a
+path in a plan only the file name counts, and its folder must be the partition (name_in_partition). Which partition
+paths are safe: model/partition.py.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hudi_core.codec.avro.container import is_container, is_whole, read_container, write_container
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import is_small, once
-from hudi_core.timeline.actions.fields import DAMAGED
 
 YOUNG_SECONDS: Final = 10.0
 """Seconds after its last change for which a truncated file may still be written; later its writer is dead."""
@@ -60,9 +62,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 def decode_any(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Any timeline file as a plain dictionary: Avro container, JSON object, or empty ({}); not its members `without`.
-    Raises CorruptFileError.
-    """
+    """A timeline file, Avro, JSON or empty ({}), as a dictionary, not its members `without`. CorruptFileError."""
     if not data:
         return {}
     if is_container(data):
@@ -94,9 +94,7 @@ def encode_datum(
     later_fields: Sequence[dict[str, Any]] = (),
     later_in: str | None = None,
 ) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes, with `later_fields` of later releases in it, or in
-    the record that its field `later_in` holds; `metadata` goes into the header.
-    """
+    """In the schema that Hudi 0.15 writes, with `later_fields` in it, or in the record of its field `later_in`."""
     return write_container(_with_fields(load_schema(schema_name), later_fields, later_in), [datum], metadata)
 
 
@@ -115,9 +113,7 @@ def _with_fields(schema: dict[str, Any], later: Sequence[dict[str, Any]], within
 
 
 def dump(value: Any) -> bytes:
-    """The UTF-8 text of a JSON value as Jackson's default pretty printer has it, and so commit files of version 6: two
-    spaces per level, `"key" : value`, `[ a, b ]` on one line.
-    """
+    """UTF-8 as of Jackson's default pretty printer: two spaces per level, `"key" : value`, `[ a, b ]` on one line."""
     return _render(value, 0).encode()
 
 
@@ -149,3 +145,104 @@ def load_object(data: bytes, *, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CorruptFileError("not a JSON object", path=path, remedy=DAMAGED)
     return value
+
+
+T = TypeVar("T")
+
+DAMAGED: Final = "the file is damaged; restore it from a backup, or roll the instant back with Hudi's CLI"
+"""A remedy."""
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
+
+
+def member(raw: dict[str, Any], name: str, kind: type | tuple[type, ...], *, path: str, default: Any = None) -> Any:
+    """The member `name` of `raw`, `default` when absent or null; raises CorruptFileError when it is not of `kind`."""
+    value = raw.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        raise CorruptFileError(f"{name!r} holds a {type(value).__name__}", path=path, remedy=DAMAGED)
+    if kind is int and isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise CorruptFileError(f"{name!r} holds a number that is no long", path=path, remedy=DAMAGED)
+    return value
+
+
+def _of_items(raw: dict[str, Any], name: str, kind: type, fits: Callable[[Any], bool], expected: str, path: str) -> Any:
+    """A list or map whose items all fit, empty when it is absent or null."""
+    if raw.get(name) is None:
+        return kind()
+    found = member(raw, name, kind, path=path)
+    if not all(map(fits, found.values() if kind is dict else found)):
+        raise CorruptFileError(f"{name!r} holds something other than {expected}", path=path)
+    return found
+
+
+def _is_record(item: Any) -> bool:
+    return isinstance(item, dict)
+
+
+def _is_text(item: Any) -> bool:
+    return isinstance(item, str)
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, float | int) and abs(item) < 2**63
+
+
+def records(raw: dict[str, Any], name: str, *, path: str) -> list[dict[str, Any]]:
+    """A list of records, empty when it is absent or null; raises CorruptFileError naming `path`, as all below."""
+    items: list[dict[str, Any]] = _of_items(raw, name, list, _is_record, "records", path)
+    return items
+
+
+def record_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, dict[str, Any]]:
+    items: dict[str, dict[str, Any]] = _of_items(raw, name, dict, _is_record, "records", path)
+    return items
+
+
+def texts(raw: dict[str, Any], name: str, *, path: str) -> list[str]:
+    items: list[str] = _of_items(raw, name, list, _is_text, "text", path)
+    return items
+
+
+def text_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, str]:
+    """A map of texts, empty when it is absent or null."""
+    items: dict[str, str] = _of_items(raw, name, dict, _is_text, "text", path)
+    return items
+
+
+def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
+    """A map of numbers that fit into a long, empty when it is absent or null."""
+    items: dict[str, float] = _of_items(raw, name, dict, _is_number, "numbers of 64 bits", path)
+    return items
+
+
+def text(raw: dict[str, Any], name: str, *, path: str) -> str:
+    value: str = member(raw, name, str, path=path, default="")
+    return value
+
+
+def plan_version(raw: dict[str, Any], plan: str, *, path: str) -> int:
+    """1 or 2, the version of a clean or compaction plan; raises UnsupportedError naming `path` for any other."""
+    version: int = member(raw, "version", int, path=path, default=1)
+    if version not in (1, 2):
+        raise UnsupportedError(f"{plan} version {version} is not supported", path=path, remedy="versions 1 and 2 are")
+    return version
+
+
+def parsed(parse: Callable[[str], T], name: str, *, path: str, remedy: str) -> T:
+    """What `parse` makes of a file name in a plan; raises FormatError naming the plan and what helps."""
+    try:
+        return parse(name)
+    except FormatError as error:
+        raise FormatError(error.message, path=path, remedy=remedy) from error
+
+
+def name_in_partition(value: str, partition: str, *, path: str, remedy: str) -> str:
+    """The plain file name of an absolute path, which counts only when it ends in this partition's folder. The part
+    before it, where the table was for the plan's writer, is never followed. Raises FormatError naming `path`.
+    """
+    folder, _, name = value.rpartition("/")
+    if folder and (".." in folder.split("/") or (partition and not f"/{folder}".endswith(f"/{partition}"))):
+        raise FormatError(f"path {value!r} does not lie in partition {partition!r}", path=path, remedy=remedy)
+    return check_file_name(name, source=path)

@@ -11,8 +11,7 @@ from typing import Any, Final
 from hudi_core.codec.avro.container import write_container
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.partition import check_file_name
-from hudi_core.timeline.actions.content import decode_record, load_schema
-from hudi_core.timeline.actions.fields import member, records, text, text_map
+from hudi_core.timeline.actions.content import decode_record, load_schema, member, records, text, text_map
 
 PLAN_VERSION: Final = 1
 _PLAN: Final = "HoodieIndexPlan"

@@ -17,8 +17,18 @@ from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
 from hudi_core.timeline.actions.compaction import MISSING_FIELD, MISSING_PARTITIONS
-from hudi_core.timeline.actions.content import decode_record, encode_datum
-from hudi_core.timeline.actions.fields import member, name_in_partition, numbers, parsed, records, text, text_map, texts
+from hudi_core.timeline.actions.content import (
+    decode_record,
+    encode_datum,
+    member,
+    name_in_partition,
+    numbers,
+    parsed,
+    records,
+    text,
+    text_map,
+    texts,
+)
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
@@ -30,9 +40,7 @@ _REMEDY: Final = "the plan does not fit this table: find out which process wrote
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice: plain names of files in `partition`. `log_files` are in the plan's order, which in Hudi's plans
-    is the scan order reversed, with change-data logs.
-    """
+    """Plain names of files in `partition`; `log_files`, with change-data logs, are in the plan's order."""
 
     partition: str
     file_id: str
@@ -52,9 +60,7 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices whose rows go into the same about `outputs` new file groups. `metrics` are Hudi's sizes and counts by
-    name.
-    """
+    """Slices whose rows go into about `outputs` new file groups. `metrics` are Hudi's sizes and counts by name."""
 
     slices: tuple[ClusteringSlice, ...]
     outputs: int
@@ -84,9 +90,7 @@ class ClusteringPlan:
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
-    """The plan in the requested file of a clustering; None for that of an overwrite. Raises CorruptFileError when the
-    bytes are no such file, FormatError when a slice names a file that cannot belong to it.
-    """
+    """None for an overwrite. CorruptFileError, FormatError when a slice names a file that cannot belong to it."""
     if not data:
         return None  # an overwrite may be requested with an empty file
     return clustering_plan_of(decode_record(data, "operationType", "requested replacecommit", path=path), path=path)
@@ -136,9 +140,7 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
 
 
 def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) -> bytes:
-    """The requested file of the clustering, in the schema of Hudi 0.15, or of 1.x where the plan has
-    `missing_partitions`. `address` gives the full address of a path below the table, which real Hudi opens.
-    """
+    """`address` gives the full address, which real Hudi opens; the schema is of 0.15, or of 1.x where it must be."""
     clustering: dict[str, Any] = {
         "inputGroups": [_group_to_avro(group, address) for group in plan.groups],
         "strategy": {

@@ -1,6 +1,4 @@
-"""What a commit reports of each file that it wrote (HoodieWriteStat, HoodieDeltaWriteStat), and its JSON object in
-commit files, with keys in the order of Hudi 0.15.
-"""
+"""What a commit reports of each file (HoodieWriteStat, HoodieDeltaWriteStat), with JSON keys in the order of 0.15."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.names import refuse_external
-from hudi_core.timeline.actions.fields import member, texts
+from hudi_core.timeline.actions.content import member, texts
 
 NULL_COMMIT: Final = "null"
 """prevCommit of a file that begins a file group (HoodieWriteStat.NULL_COMMIT)."""
@@ -41,9 +39,7 @@ _TIMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """One file of a commit, with the fields of HoodieWriteStat. Sizes are bytes; `path` is relative to the table's base
-    path; `prev_commit` is "null" for a new file group.
-    """
+    """A file of a commit. Sizes are bytes; `path` is below the base path; `prev_commit` is "null" for a new group."""
 
     file_id: str
     path: str

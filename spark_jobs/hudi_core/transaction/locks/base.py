@@ -1,5 +1,5 @@
 """What every lock of a table has in common, whatever its provider, and how to wait for one. For how long:
-config/lock_config.py. Which lock a table has: registry.py.
+config/concurrency_config.py. Which lock a table has: registry.py.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ class TableLock(ABC):
 
     @abstractmethod
     def acquire(self) -> None:
-        """Waits for the lock; raises LockError, naming holder, age and the way to break it; KeyboardInterrupt when the
-        job is stopped.
-        """
+        """Raises LockError, naming holder, age and the way to break it; KeyboardInterrupt when the job is stopped."""
 
     @abstractmethod
     def release(self) -> bool:

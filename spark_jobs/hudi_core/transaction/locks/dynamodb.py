@@ -4,7 +4,7 @@
 
 Every change draws a new record version number and names the old one as its condition. Clocks are not compared: a
 contender watches the number, and takes the lock over when it did not change for the holder's whole lease. How long a
-lease is: config/lock_config.py (`hoodie.write.lock.wait_time_ms`).
+lease is: config/concurrency_config.py (`hoodie.write.lock.wait_time_ms`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from hudi_core.config.lock_config import DynamodbConfig
+from hudi_core.config.concurrency_config import DynamodbConfig
 from hudi_core.errors import StorageError
 from hudi_core.transaction.locks.base import LeasedLock, LockHolder
 from hudi_core.transaction.owner import Owner, damaged

@@ -1,7 +1,7 @@
 """The table's lock as a file: Hudi's FileSystemBasedLockProvider.
 
 Another process takes it when its holder is provably dead (transaction/owner.py), shows no sign of life, or has it for
-longer than an option allows. How long that is: config/lock_config.py.
+longer than an option allows. How long that is: config/concurrency_config.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
-from hudi_core.config.transaction_config import MAX_SILENCE_MS, HeartbeatConfig
+from hudi_core.config.concurrency_config import MAX_SILENCE_MS, HeartbeatConfig
 from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.heartbeat_thread import Heartbeat, sign_age, storage_time
@@ -102,9 +102,7 @@ class FileSystemLock(PolledLock):
         return f"{self._breaks}/{token}.heartbeat"
 
     def _content(self, token: str, heartbeat: HeartbeatConfig | None = None) -> bytes:
-        """Of a lock, or of a guard. A guard never expires: it keeps its maker, who may be stopped behind its last look,
-        from removing another lock.
-        """
+        """Of a lock, or of a guard, which never expires: its maker, once stopped, must not remove another lock."""
         content = {"version": 1, "token": token, "owner": self._owner.to_json()}
         if heartbeat is not None:
             content["tolerance_ms"] = heartbeat.interval_ms * heartbeat.tolerable_misses
@@ -164,9 +162,7 @@ class FileSystemLock(PolledLock):
         )
 
     def _is_silent(self, holder: LockHolder) -> bool:
-        """Whether the holder showed no sign of life for longer than it may. The storage's clock, which costs requests,
-        is asked when this process's own says so.
-        """
+        """Whether the holder is silent for too long. The storage's clock, which costs requests, is asked last."""
         tolerance, signs = holder.tolerance_seconds, [holder.since]
         if tolerance is None or sign_age(signs, self._clock(), tolerance) is not None:
             return False

@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
 from hudi_core.codec.hashing import xxh64
-from hudi_core.config.lock_config import (
+from hudi_core.config.concurrency_config import (
+    CONCURRENCY_MODE,
     DYNAMODB_PARTITION_KEY,
     FOREIGN_MINUTES,
     PROVIDER,
@@ -24,6 +25,7 @@ from hudi_core.config.lock_config import (
     ZOOKEEPER_BASE_PATH,
     ZOOKEEPER_LOCK_KEY,
     DynamodbConfig,
+    HeartbeatConfig,
     LeaseConfig,
     LockConfig,
     ZookeeperConfig,
@@ -31,9 +33,8 @@ from hudi_core.config.lock_config import (
     writers_base_path,
 )
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import CONCURRENCY_MODE, HeartbeatConfig
 from hudi_core.errors import ConfigError, LockError, StorageNotFoundError, UnsupportedError
-from hudi_core.model.claim_names import CLAIMS, is_released
+from hudi_core.model.names import CLAIMS, is_released
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
@@ -111,9 +112,7 @@ def read_signs(
 
 
 def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
-    """The inflight instants whose file is younger than `limit` seconds; no rollbacks, since those of a restore stay
-    inflight forever.
-    """
+    """The inflight instants younger than `limit` seconds; no rollbacks: those of a restore stay inflight forever."""
     naming = naming_for(config.layout_version)
     ages: dict[str, float] = {}
     for instant in naming.instants(storage.list_names(config.timeline_folder)):

@@ -1,7 +1,7 @@
 """The table's lock as a lease in its own storage: Hudi's StorageBasedLockProvider (RFC-91).
 
 It is one small object, changed by conditional writes. Another process takes it when its time is over, or at once when
-its owner is provably dead (transaction/owner.py). How long a lease is: config/lock_config.py.
+its owner is provably dead (transaction/owner.py). How long a lease is: config/concurrency_config.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each contender makes an ephemeral sequential node `_c_<uuid>-lock-<sequence>` below the lock's path; the lowest sequence
 has the lock, and each other contender watches the one before it. A node disappears with its session, so a dead holder
-is succeeded automatically. How long a session is: config/lock_config.py.
+is succeeded automatically. How long a session is: config/concurrency_config.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
-from hudi_core.config.lock_config import ZookeeperConfig
+from hudi_core.config.concurrency_config import ZookeeperConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.transaction.heartbeat_thread import pause
 from hudi_core.transaction.locks.base import LockHolder, TableLock, lost

@@ -18,7 +18,7 @@ from airflow_hudi.jobs.run_until_completed import Finished, InstantWatch, run_un
 from airflow_hudi.jobs.waiting import Patience
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConflictError, ExecutionError, FormatError, StorageError
-from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
+from hudi_core.model.names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, Result
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Instant

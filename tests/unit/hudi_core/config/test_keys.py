@@ -23,7 +23,7 @@ from hudi_core.errors import ConfigError
 
 
 def test_the_first_name_that_is_set_wins_and_absence_gives_the_default() -> None:
-    key: ConfigKey[int] = ConfigKey("new", 7, whole_number(0, 10), "a number", aliases=("old",))
+    key: ConfigKey[int] = ConfigKey("new", 7, whole_number(0, 10), ("old",), "a number")
     assert key.read({}) == 7
     assert key.read({"old": " 3 "}) == 3
     assert key.read({"old": "3", "new": "4"}) == 4
@@ -55,16 +55,16 @@ def test_parsers() -> None:
 
 @pytest.mark.parametrize(("parse", "kind"), [(whole_number(0, 9), "a whole number"), (real_number(0, 9), "a number")])
 def test_a_value_that_is_no_number_is_named_in_words(parse: Callable[[str], float], kind: str) -> None:
-    key: ConfigKey[float] = ConfigKey("k", 1, parse, "minutes")
+    key: ConfigKey[float] = ConfigKey("k", 1, parse)
     with pytest.raises(ConfigError) as refused:
         key.read({"k": "soon"})
     assert refused.value.message == f"k is 'soon': not {kind}"
 
 
-COUNT = number("count", 3, "how many", within=(0, 9), aliases=("old.count",))
-LISTED = names("listed", "which")
-QUIET = flag("quiet", "no noise")
-TITLE = optional("title", "a title")
+COUNT = number("count", 3, within=(0, 9), aliases=("old.count",))
+LISTED = names("listed")
+QUIET = flag("quiet")
+TITLE = optional("title")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
+from importlib import import_module
+from importlib.resources import files
+from pkgutil import walk_packages
 
 import pytest
 
+from hudi_core import config
+from hudi_core.config.keys import keys_in
+from hudi_core.config.metadata_config import METADATA_TABLE_KEYS
 from hudi_core.config.options import KEYS, check_options, misspelt, warn_of_misspelt
 from hudi_core.errors import ConfigError
+from hudi_core.filegroup.write import key_generator
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 
@@ -41,7 +49,15 @@ def test_options_of_hudi_that_this_release_has_no_use_for_pass() -> None:
 
 def test_every_option_is_documented_once() -> None:
     assert len({key.name for key in KEYS}) == len(KEYS)
-    assert all(key.doc for key in KEYS)
+    assert all(key.doc for key in (*KEYS, *METADATA_TABLE_KEYS))
+
+
+def test_meanings_are_sorted_and_those_of_keys() -> None:
+    meanings = json.loads((files("hudi_core.config") / "options.json").read_bytes())
+    assert list(meanings) == sorted(meanings)
+    modules = [import_module(module.name) for module in walk_packages(config.__path__, "hudi_core.config.")]
+    named = {key.name for module in (*modules, key_generator) for key in keys_in(vars(module))}
+    assert meanings.keys() == named
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.config.versions import V6, V8, V9, TableVersion
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.archived_instant import ArchivedInstant

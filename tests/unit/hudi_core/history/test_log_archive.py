@@ -11,9 +11,8 @@ import pytest
 
 from hudi_core.codec.avro.container import write_container
 from hudi_core.codec.avro.datum import DatumCodec
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import encode_avro_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
 from hudi_core.storage.base import ByteRange

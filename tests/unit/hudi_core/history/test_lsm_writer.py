@@ -7,7 +7,7 @@ import io
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.errors import ConflictError, CorruptFileError, LockError
 from hudi_core.history.archived_instant import ArchivedInstant, StateFile
 from hudi_core.history.lsm import LsmHistory

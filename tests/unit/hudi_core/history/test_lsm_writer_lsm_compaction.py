@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_writer import LsmWriter, candidates, compact_levels, remove_unused

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA
+from hudi_core.config.table_config import METADATA, update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError
 from hudi_core.expr.bind import bind

@@ -25,8 +25,8 @@ from hudi_core.timeline.actions.commit import SCHEMA_KEY, encode_commit, encode_
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.transaction import commit as commits
+from hudi_core.transaction.claim_file import Decision
 from hudi_core.transaction.commit import Completer
-from hudi_core.transaction.decision import Decision
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest
 from hudi_core.verbs.request import Request
 from tests.support.changed_tables import an_owner, open_context

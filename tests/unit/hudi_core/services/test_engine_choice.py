@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.engine_config import EngineConfig
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.services.engine_choice import PROCESS_BYTES, Choice, Extent, choose, task_memory
 
 GIB = 1 << 30

@@ -14,8 +14,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
-from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
-from hudi_core.model.names import parse_base_file
+from hudi_core.model.names import CLAIMS, HUDI_HEARTBEATS, parse_base_file
 from hudi_core.request.results import Result
 from hudi_core.request.services import SERVICES, ServiceEntry
 from hudi_core.services.context import TableContext

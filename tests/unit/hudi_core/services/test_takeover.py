@@ -15,7 +15,7 @@ from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.services.takeover import takeover
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.owner import Owner

@@ -13,7 +13,7 @@ from hudi_core.services.doctor.examine import examine
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.takeover import PendingPlan, advice, find_pending
 from hudi_core.services.unschedule import unschedule
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Instant, State
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase

@@ -5,7 +5,7 @@ import pytest
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.services.unschedule import unschedule
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import an_owner, leftovers, open_context
 from tests.support.crash_leftovers import LATE, left_file

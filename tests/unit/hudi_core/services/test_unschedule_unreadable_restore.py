@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.timeline.actions.restore import RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import leftovers, open_context
 from tests.support.crash_leftovers import aged

@@ -8,8 +8,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.names import FileGroupId
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
-from hudi_core.timeline.actions.rollback import encode_rollback_plan
+from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import (

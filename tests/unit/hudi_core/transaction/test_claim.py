@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, StorageError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim import Claim, claim
-from hudi_core.transaction.claim_file import current_claim, forget_claims
-from hudi_core.transaction.decision import Decision
+from hudi_core.transaction.claim_file import Decision, current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.memory_storage import MemoryStorage

@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.names import HUDI_HEARTBEATS
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.claim_file import claimed_instants, forget_claims, has_let_go, is_live
-from hudi_core.transaction.decision import Decision
+from hudi_core.transaction.claim_file import Decision, claimed_instants, forget_claims, has_let_go, is_live
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.memory_storage import MemoryStorage

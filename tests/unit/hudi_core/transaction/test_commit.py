@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from hudi_core.errors import EXIT_RETRY, ConflictError, LockError, StorageError, TimelineError
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.transaction_config import Strategy
+from hudi_core.config.concurrency_config import Strategy
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.filegroup.write.markers import Marker, MarkerType, create_marker, marker_folder

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.config.transaction_config import CONFLICT_STRATEGY, Strategy
+from hudi_core.config.concurrency_config import CONFLICT_STRATEGY, Strategy
 from hudi_core.errors import ConfigError, ConflictError, FormatError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.lock_config import ZookeeperConfig
+from hudi_core.config.concurrency_config import ZookeeperConfig
 from hudi_core.services.waiting import may_be_at_work, wait_for_writers
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.heartbeat_thread import is_stopped, pause, stop_with

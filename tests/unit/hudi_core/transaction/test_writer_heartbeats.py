@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.transaction_config import HeartbeatConfig
+from hudi_core.config.concurrency_config import HeartbeatConfig
 from hudi_core.errors import ConfigError
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.names import FileGroupId
+from hudi_core.model.names import HUDI_HEARTBEATS, FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant

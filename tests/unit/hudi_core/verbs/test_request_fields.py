@@ -136,7 +136,7 @@ def test_the_request_and_the_configuration_need_no_arrow() -> None:
     code = (
         "import sys, hudi_core.verbs.batch, hudi_core.verbs.request as registry, hudi_core.request.results, "
         "hudi_core.config.table_config, "
-        "hudi_core.config.write_config, hudi_core.storage.registry\n"
+        "hudi_core.config.rows_config, hudi_core.storage.registry\n"
         "[registry.verb_class(verb) for verb in registry.VERBS]\n"
         "assert not {'pyarrow', 'numpy', 'pyspark', 'airflow'} & set(sys.modules), 'heavy imports'"
     )

@@ -23,8 +23,7 @@ from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view import file_system_view
 from hudi_core.view.file_group import FileGroup
-from hudi_core.view.file_system_view import FileSystemView
-from hudi_core.view.pending import PendingWork
+from hudi_core.view.file_system_view import FileSystemView, PendingWork
 from hudi_core.view.slicing import Slicing, build_file_groups, slicing_for
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

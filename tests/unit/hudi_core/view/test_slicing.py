@@ -16,9 +16,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.naming import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileGroup
-from hudi_core.view.file_system_view import FileSystemView, load_view
+from hudi_core.view.file_system_view import FileSystemView, PendingWork, load_view
 from hudi_core.view.listing import StorageListing
-from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import Slicing, build_file_groups
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
 from tests.support.memory_storage import MemoryStorage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from hudi_core.config.read_config import READ_ZONE
+from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.expr.functions import needs_zone
 from hudi_core.expr.tree import Column
 from hudi_core.index.expression_indexes import indexed_operand

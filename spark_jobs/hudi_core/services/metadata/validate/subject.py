@@ -32,8 +32,7 @@ from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_system_view import FileSystemView
-from hudi_core.view.pending import PendingWork
+from hudi_core.view.file_system_view import FileSystemView, PendingWork
 from hudi_core.view.slicing import slicing_for
 
 _COMMITS: Final = 4

@@ -17,9 +17,8 @@ from hudi_core.codec.avro.arrow_routes import fast_route_allowed, read_fast
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.resolve import resolve
 from hudi_core.codec.avro.schema import parse_schema
-from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.codec.log.blocks import BlockType, LogBlock, walk
 from hudi_core.codec.log.content import avro_block_records, encode_avro_block
-from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.avro_columns import ODD, tables
 from tests.support.golden_data import GoldenCase

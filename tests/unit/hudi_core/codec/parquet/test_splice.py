@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import footer_of
+from hudi_core.codec.parquet.footer import Chunk, Column, Element, File, Group, footer_of
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import Struct, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle

@@ -17,9 +17,8 @@ import pytest
 
 from hudi_core.codec import gzip
 from hudi_core.codec.gzip import GzipLibrary
-from hudi_core.codec.parquet.fields import Chunk, Column, File, Group
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import footer_bytes
+from hudi_core.codec.parquet.footer import Chunk, Column, File, Group, footer_bytes
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import chunk_ranges
 from hudi_core.codec.parquet.thrift import Struct, TooManyValuesError, read_struct

@@ -15,9 +15,8 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import OrderingValue, encode_avro_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules

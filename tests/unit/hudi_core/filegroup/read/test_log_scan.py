@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.log_scan import (

@@ -22,10 +22,9 @@ import pytest
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import add_meta_fields
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.expr.bind import bind

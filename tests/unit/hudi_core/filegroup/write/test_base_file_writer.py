@@ -9,7 +9,7 @@ import pytest
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle, FileKeys
 from tests.support.bloom_filters import might_contain
 from tests.support.memory_storage import MemoryStorage

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import OrderingValue, avro_block_records, decode_delete_block
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write import log_copy

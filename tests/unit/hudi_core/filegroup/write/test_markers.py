@@ -13,7 +13,7 @@ from hudi_core.filegroup.write.markers import (
     delete_markers,
     list_markers,
 )
-from hudi_core.model.claim_names import ClaimFolder
+from hudi_core.model.names import ClaimFolder
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import walk
 from hudi_core.errors import FormatError, StorageExistsError
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, undo_of

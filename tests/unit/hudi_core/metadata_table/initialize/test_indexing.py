@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT
+from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, update_properties
 from hudi_core.errors import BuildRolledBackError, ConflictError, LockError, MetadataUnavailableError
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.metadata_table.instants import may_be_of_indexer

@@ -20,7 +20,7 @@ from hudi_core.metadata_table.records.file_statistics import (
 )
 from tests.support.clean_updates import INDEXED
 
-GROUPS = ConfigKey("toy.groups", 3, whole_number(1, 9), "file groups")
+GROUPS = ConfigKey("toy.groups", 3, whole_number(1, 9))
 CHANGES = FileChanges({"p": {"a": 1}}, {"p": frozenset({"b"})})
 FILES = tuple(FileStatistics(DataFileRef("p", name, 1, is_base=True)) for name in ("a", "b"))
 

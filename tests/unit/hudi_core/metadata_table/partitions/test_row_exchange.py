@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType, LogBlock
+from hudi_core.codec.log.blocks import BlockType, LogBlock, walk
 from hudi_core.codec.log.content import decode_delete_block
-from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.filegroup.merge.merge_mode import MERGE_MODE_KEY
 from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import RECORD_INDEX

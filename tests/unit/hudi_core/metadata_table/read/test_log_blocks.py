@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import DeleteRecord
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.file_group import MergedSlice

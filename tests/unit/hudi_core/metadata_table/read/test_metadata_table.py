@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import LogBlock
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import LogBlock, walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, FormatError, MetadataUnavailableError

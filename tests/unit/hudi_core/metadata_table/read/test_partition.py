@@ -8,9 +8,8 @@ import pytest
 
 from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import DeleteRecord
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read import partition
 from hudi_core.metadata_table.read.file_group import MergedSlice

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.blocks import walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import merged_slices

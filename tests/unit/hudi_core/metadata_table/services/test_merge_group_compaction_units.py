@@ -9,8 +9,7 @@ import pytest
 
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.bloom import BloomFilter
-from hudi_core.codec.hfile.bulk import CopiedBlock
 from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.codec.hfile.writer import CopiedBlock
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.storage.local import LocalStorage
 from tests.support.bloom_filters import might_contain

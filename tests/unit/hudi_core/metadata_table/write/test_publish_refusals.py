@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.errors import (
     CorruptFileError,
     MetadataUnavailableError,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements

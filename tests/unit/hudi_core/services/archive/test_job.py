@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hudi_core.config.options import KEYS
-from hudi_core.config.services.archive_config import ARCHIVE_KEYS, ArchiveConfig
+from hudi_core.config.services.retention_config import ARCHIVE_KEYS, ArchiveConfig
 from hudi_core.errors import LockError
 from hudi_core.history import archiving
 from hudi_core.history.manifest import read_manifest, read_snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.names import HUDI_HEARTBEATS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.claim_file import claimed_instants

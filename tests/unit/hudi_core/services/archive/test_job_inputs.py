@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.services.archive.job import ArchiveService, read_inputs
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action

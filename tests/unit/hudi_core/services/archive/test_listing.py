@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.errors import OrphanFilesError
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.services.archive import planner as rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.errors import ConfigError
 from hudi_core.services.archive.planner import ArchivePlan, Findings
 from tests.support.archive_plans import commits, done, open_, plan, times

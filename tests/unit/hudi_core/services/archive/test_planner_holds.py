@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.archive_config import ArchiveConfig
-from hudi_core.config.services.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
+from hudi_core.config.services.retention_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, ArchiveConfig
 from hudi_core.services.archive.planner import Findings, start_after
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import Instant, State

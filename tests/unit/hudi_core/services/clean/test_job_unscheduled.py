@@ -16,7 +16,7 @@ from hudi_core.services.restore.savepoint import savepoint_create
 from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanPlan, decode_removed_files
-from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoint
+from hudi_core.timeline.actions.rollback import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.transaction.owner import Owner

@@ -16,8 +16,7 @@ from hudi_core.services.clean.retention import PartitionState
 from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoint
-from hudi_core.timeline.actions.rollback import encode_rollback_plan
+from hudi_core.timeline.actions.rollback import SavepointMetadata, encode_rollback_plan, encode_savepoint
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline

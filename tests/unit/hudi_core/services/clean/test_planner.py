@@ -16,7 +16,7 @@ from hudi_core.services.clean.planner import CleanService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, encode_clean_metadata
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
-from hudi_core.timeline.actions.restore import SavepointMetadata, encode_savepoint
+from hudi_core.timeline.actions.rollback import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

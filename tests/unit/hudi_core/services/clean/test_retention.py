@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from hudi_core.config.services.clean_config import CleanConfig
+from hudi_core.config.services.retention_config import CleanConfig
 from hudi_core.services.clean.retention import RetentionInputs, Scope, retention
 from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.clean import LastClean

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from hudi_core.config.services.clean_config import (
+from hudi_core.config.services.retention_config import (
     KEEP_LATEST_BY_HOURS,
     KEEP_LATEST_COMMITS,
     KEEP_LATEST_FILE_VERSIONS,

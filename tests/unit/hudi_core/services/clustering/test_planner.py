@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.engine_config import EngineConfig
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.services.clustering.planner import ClusteringService, Planned, make_plan

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet import writer
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.clustering.slice_rows import Clustered, writer_for

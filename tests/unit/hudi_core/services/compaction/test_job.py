@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import TableConfig
+from hudi_core.config.table_config import TableConfig, update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, UnitTask
 from hudi_core.errors import (
@@ -28,7 +27,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.compaction.merge_slice import CompactedSlice
 from hudi_core.services.compaction.planner import CompactionService

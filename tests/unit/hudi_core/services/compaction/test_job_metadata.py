@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.indexed_table import IndexedTable, load_index_definitions
 from hudi_core.metadata_table.keys import (

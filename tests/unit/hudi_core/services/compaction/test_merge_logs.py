@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import OrderingValue
-from hudi_core.codec.log.frames import encode_block
 from hudi_core.codec.log.positions import decode_positions, encode_positions
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import DeleteMark, Payload

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.bloom import BloomFilter
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError

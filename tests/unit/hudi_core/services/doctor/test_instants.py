@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.services.doctor.findings import Finding
 from hudi_core.services.doctor.instants import PendingObservations, archived_behind, stalled_instants
 from hudi_core.services.takeover import PendingPlan

@@ -13,7 +13,7 @@ from hudi_core.services.doctor.findings import Finding
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
-from tests.unit.hudi_core.view.test_committed_sizes import cut, newest
+from tests.unit.hudi_core.view.test_listing_committed_sizes import cut, newest
 
 
 def found(table: Path) -> list[Finding]:

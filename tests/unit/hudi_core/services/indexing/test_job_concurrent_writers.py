@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from hudi_core.config.transaction_config import HeartbeatConfig
+from hudi_core.config.concurrency_config import HeartbeatConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, files_datum

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA_INFLIGHT
+from hudi_core.config.table_config import METADATA_INFLIGHT, update_properties
 from hudi_core.errors import BuildRolledBackError
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.services.indexing.job import ATTEMPTS

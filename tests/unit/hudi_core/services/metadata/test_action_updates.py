@@ -11,14 +11,16 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.services.metadata.action_updates import clean_changes, rollback_changes
-from hudi_core.timeline.actions.restore import (
+from hudi_core.timeline.actions.rollback import (
     RestoredInstant,
     RestoreMetadata,
     RestorePlan,
+    RollbackMetadata,
+    RollbackPartition,
     encode_restore_metadata,
     encode_restore_plan,
+    metadata_datum,
 )
-from hudi_core.timeline.actions.rollback import RollbackMetadata, RollbackPartition, metadata_datum
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, complete_rollback, crash_before_completion

@@ -21,7 +21,7 @@ from hudi_core.services.metadata.maintain import Updated, update_metadata
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.restore import (
+from hudi_core.timeline.actions.rollback import (
     RestoredInstant,
     RestoreMetadata,
     RestorePlan,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.config.properties_update import update_properties
+from hudi_core.config.table_config import update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import UnsupportedError
 from hudi_core.services.metadata.initialization import Initializations, index_warnings

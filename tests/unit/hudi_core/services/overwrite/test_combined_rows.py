@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
+from hudi_core.config.table_config import update_properties
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY

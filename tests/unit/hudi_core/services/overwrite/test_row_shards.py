@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.services.overwrite.row_shards import expected_files, spread_of
 from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows

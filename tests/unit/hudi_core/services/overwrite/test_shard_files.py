@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.model.names import IS_DELETED
 from hudi_core.services.overwrite import shard_files
 from hudi_core.services.overwrite.shard_files import put_partition_metadata

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
 from hudi_core.config.engine_config import LOCAL_MAX_UNITS
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.services.overwrite import verb

@@ -20,8 +20,13 @@ from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
-from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
+from hudi_core.timeline.actions.rollback import (
+    RestoredInstant,
+    RestorePlan,
+    RollbackRequest,
+    encode_restore_plan,
+    encode_rollback_plan,
+)
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.services.restore.savepoint import Savepoint, read_savepoint, savepoint_list, savepoint_of
-from hudi_core.timeline.actions.restore import SavepointMetadata
+from hudi_core.timeline.actions.rollback import SavepointMetadata
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase

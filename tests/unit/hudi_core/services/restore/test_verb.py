@@ -9,7 +9,7 @@ import pytest
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.restore.candidates import Restorable, restorable_instants
 from hudi_core.services.restore.verb import RestoreResult, restore
-from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
 from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Golden

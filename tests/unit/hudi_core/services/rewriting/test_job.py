@@ -17,7 +17,7 @@ from hudi_core.errors import ConflictError, FormatError, LockError
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.rewriting import job as rewrite

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
@@ -19,8 +19,7 @@ from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.claim_names import CLAIMS, ClaimFolder
-from hudi_core.model.names import FileGroupId
+from hudi_core.model.names import CLAIMS, ClaimFolder, FileGroupId
 from hudi_core.services.rewriting.new_file_groups import (
     FileGroupWriter,
     NewFile,

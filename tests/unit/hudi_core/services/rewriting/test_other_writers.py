@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.model.claim_names import ClaimFolder
+from hudi_core.model.names import ClaimFolder
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.other_writers import check_plan_seen, failed_eager_write, live_writer
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, encode_clustering_plan

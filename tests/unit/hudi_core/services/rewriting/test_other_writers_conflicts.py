@@ -16,8 +16,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, StorageError
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
-from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import FileGroupId
+from hudi_core.model.names import CLAIMS, FileGroupId
 from hudi_core.request.results import InstantResult
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext

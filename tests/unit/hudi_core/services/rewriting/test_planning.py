@@ -25,8 +25,7 @@ from hudi_core.services.rewriting.planning import (
 from hudi_core.services.service import Nothing
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
-from hudi_core.timeline.actions.restore import RestorePlan, encode_restore_plan
-from hudi_core.timeline.actions.rollback import encode_rollback_plan
+from hudi_core.timeline.actions.rollback import RestorePlan, encode_restore_plan, encode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner

@@ -19,7 +19,7 @@ from hudi_core.codec.parquet.footer import footer_bytes
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import I32, LIST, MAX_VALUES, ThriftList, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
-from hudi_core.config.write_config import WriteConfig
+from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.payload_store import PayloadStore

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from hudi_core.errors import ConflictError, FormatError, TimelineError
 from hudi_core.filegroup.write.rollback_files import Undone
 from hudi_core.model.names import parse_base_file

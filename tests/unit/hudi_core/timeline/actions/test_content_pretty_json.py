@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.actions.content import load_object
-from hudi_core.timeline.actions.fields import member
+from hudi_core.timeline.actions.content import load_object, member
 
 
 def test_an_object() -> None:

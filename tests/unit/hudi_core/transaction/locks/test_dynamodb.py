@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from hudi_core.config.lock_config import DynamodbConfig
+from hudi_core.config.concurrency_config import DynamodbConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.transaction.locks.dynamodb import DynamodbLock, dynamodb_client
 from hudi_core.transaction.owner import Owner

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from hudi_core.config.lock_config import DynamodbConfig
+from hudi_core.config.concurrency_config import DynamodbConfig
 from hudi_core.errors import StorageError
 from hudi_core.transaction.locks.dynamodb import LockTable, dynamodb_client
 

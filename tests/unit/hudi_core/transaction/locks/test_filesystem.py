@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.transaction_config import HeartbeatConfig
+from hudi_core.config.concurrency_config import HeartbeatConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.locks.filesystem import BREAKS, LOCK_PATH, FileSystemLock

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from kazoo.protocol.states import KazooState
 
-from hudi_core.config.lock_config import ZookeeperConfig
+from hudi_core.config.concurrency_config import ZookeeperConfig
 from hudi_core.errors import LockError, StorageError
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock
 from hudi_core.transaction.owner import Owner

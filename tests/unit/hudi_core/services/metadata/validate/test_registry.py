@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA
+from hudi_core.config.table_config import METADATA, update_properties
 from hudi_core.metadata_table.indexed_table import put_index_definitions
 from hudi_core.metadata_table.partitions.files import FilesPartition
 from hudi_core.metadata_table.partitions.registry import PARTITION_TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.write_config import TIME_OUTPUT, TIME_TYPE, TYPED_PARTITION_FIELDS, with_properties
+from hudi_core.config.rows_config import TIME_OUTPUT, TIME_TYPE, TYPED_PARTITION_FIELDS, with_properties
 from hudi_core.errors import ConfigError
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.archive_config import ARCHIVE_KEYS, ArchiveConfig
+from hudi_core.config.services.retention_config import ARCHIVE_KEYS, ArchiveConfig
 from hudi_core.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.naming import timeline_of
-from hudi_core.view.pending import PendingWork
+from hudi_core.view.file_system_view import PendingWork
 from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations, compaction_plan
 from tests.support.table_configs import VERSION_9, config_of

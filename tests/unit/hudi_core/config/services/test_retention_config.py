@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.options import KEYS, check_options
-from hudi_core.config.services.clean_config import CLEAN_KEYS, CleanConfig
+from hudi_core.config.services.retention_config import CLEAN_KEYS, CleanConfig
 from hudi_core.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from hudi_core.storage.streams import GuardedInput, GuardedOutput
+from hudi_core.storage.failures import GuardedInput, GuardedOutput
 
 
 class Calls(list[str]):

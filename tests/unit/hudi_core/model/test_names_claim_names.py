@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.model.claim_names import ClaimFolder, epochs_of, is_released
+from hudi_core.model.names import ClaimFolder, epochs_of, is_released
 
 
 def test_names_are_those_of_every_release() -> None:

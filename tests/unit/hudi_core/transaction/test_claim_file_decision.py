@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ConflictError, CorruptFileError
-from hudi_core.model.claim_names import ClaimFolder
-from hudi_core.transaction.decision import Decision, close, decide, find_decision, withdraw
+from hudi_core.model.names import ClaimFolder
+from hudi_core.transaction.claim_file import Decision, close, decide, find_decision, withdraw
 from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ClaimFolder("001")

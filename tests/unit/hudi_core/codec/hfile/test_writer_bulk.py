@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.codec.hfile.block import Codec, encode_cell
-from hudi_core.codec.hfile.bulk import CopiedBlock, add_cells, is_ascending
 from hudi_core.codec.hfile.cells import CellBlock, decode_cells
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, write_hfile
+from hudi_core.codec.hfile.writer import LARGE_CELL, CopiedBlock, HFileWriter, add_cells, is_ascending, write_hfile
 from tests.support.hfiles import hfile
 
 SCHEMA = '{"type":"record","name":"r","fields":[]}'

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.avro.logical_arrays import Vector, vectors_of
+from hudi_core.codec.avro.arrow import Vector, vectors_of
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import CorruptFileError
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.timeline.commit_totals import CommitTotals, active_commit_totals
+from hudi_core.timeline.actions.commit import CommitTotals, commit_totals
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 
@@ -18,7 +18,7 @@ Golden = Callable[[str, str], GoldenCase]
 def test_totals_are_the_sums_of_write_stats(golden: Golden, version: str) -> None:
     active = open_context(golden(version, "mor_basic").table).active
     timeline = active.load()
-    totals = active_commit_totals(active, timeline)
+    totals = commit_totals(timeline, active.read_commit)
     assert list(totals) == list(timeline.commits())
     for instant, found in totals.items():
         stats = list(active.read_commit(instant).write_stats())
@@ -36,5 +36,5 @@ def test_a_damaged_commit_and_one_that_is_gone_are_missing(golden: Golden, caplo
     (table / active.path_of(damaged)).write_bytes(b"{no commit}")
     (table / active.path_of(gone)).unlink()
     with caplog.at_level(logging.WARNING, "hudi_core"):
-        assert list(active_commit_totals(active, timeline)) == others
+        assert list(commit_totals(timeline, active.read_commit)) == others
     assert f"what {damaged.action} {damaged.requested_time} wrote is unknown" in caplog.text

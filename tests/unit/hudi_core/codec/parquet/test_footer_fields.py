@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from hudi_core.codec.parquet.fields import Chunk, Column, shifted, with_number
+from hudi_core.codec.parquet.footer import Chunk, Column, shifted, with_number
 from hudi_core.codec.parquet.thrift import BINARY, I32, I64, STRUCT, Struct
 
 

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from hudi_core.config.properties import parse_properties, render_properties
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum
+from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table_checksum, update_properties
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.memory_storage import MemoryStorage

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.timeline.actions.fields import name_in_partition, numbers, record_map, records, text, texts
+from hudi_core.timeline.actions.content import name_in_partition, numbers, record_map, records, text, texts
 
 PATH = ".hoodie/001.compaction.requested"
 

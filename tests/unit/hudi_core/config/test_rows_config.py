@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.write_config import BATCH_ROWS, BLOOM_ENTRIES, WriteConfig
+from hudi_core.config.rows_config import BATCH_ROWS, BLOOM_ENTRIES, WriteConfig
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.lock_config import (
+from hudi_core.config.concurrency_config import (
     LOCK_KEYS,
     DynamodbConfig,
     LeaseConfig,

@@ -1,10 +1,10 @@
-"""Options of cleaning (HoodieCleanConfig), under the names of Hudi 1.x, with those of 0.15 as aliases."""
+"""Options of cleaning (HoodieCleanConfig; names of Hudi 0.15 are aliases) and archival (HoodieArchivalConfig)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_core.config.keys import (
     MAX_INT,
@@ -17,6 +17,7 @@ from hudi_core.config.keys import (
     read_fields,
     regular_expression,
 )
+from hudi_core.config.services import compaction_config as compaction
 from hudi_core.errors import ConfigError
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
@@ -25,83 +26,35 @@ KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 
 _NO_CAP = 2**63 - 1
 
-
 CLEAN_POLICY = ConfigKey(
     "hoodie.clean.policy",
     None,
     one_of(KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS),
-    "what a clean keeps: KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS or KEEP_LATEST_BY_HOURS; when absent, the"
-    " policy of the one retention option that is set, otherwise KEEP_LATEST_COMMITS",
     aliases=("hoodie.cleaner.policy",),
 )
-CLEAN_COMMITS_RETAINED = number(
-    "hoodie.clean.commits.retained",
-    10,
-    "number of commits whose file slices KEEP_LATEST_COMMITS keeps, and the slice before them",
-    aliases=("hoodie.cleaner.commits.retained",),
-)
+CLEAN_COMMITS_RETAINED = number("hoodie.clean.commits.retained", 10, aliases=("hoodie.cleaner.commits.retained",))
 CLEAN_HOURS_RETAINED = number(
-    "hoodie.clean.hours.retained",
-    24,
-    "hours for which KEEP_LATEST_BY_HOURS keeps file slices, and the slice before them",
-    within=(1, 24 * 366 * 1000),
-    aliases=("hoodie.cleaner.hours.retained",),
+    "hoodie.clean.hours.retained", 24, within=(1, 24 * 366 * 1000), aliases=("hoodie.cleaner.hours.retained",)
 )
 CLEAN_VERSIONS_RETAINED = number(
-    "hoodie.clean.fileversions.retained",
-    3,
-    "number of file slices of each file group that KEEP_LATEST_FILE_VERSIONS keeps",
-    aliases=("hoodie.cleaner.fileversions.retained",),
+    "hoodie.clean.fileversions.retained", 3, aliases=("hoodie.cleaner.fileversions.retained",)
 )
-CLEAN_TRIGGER = ConfigKey(
-    "hoodie.clean.trigger.strategy",
-    "NUM_COMMITS",
-    one_of("NUM_COMMITS"),
-    "what makes a clean due: NUM_COMMITS since the last one",
-)
+CLEAN_TRIGGER = ConfigKey("hoodie.clean.trigger.strategy", "NUM_COMMITS", one_of("NUM_COMMITS"))
 CLEAN_TRIGGER_COMMITS = number(
-    "hoodie.clean.trigger.max.commits",
-    1,
-    "commits since the last clean that make the next one due",
-    within=(0, MAX_INT),
-    aliases=("hoodie.clean.max.commits",),
+    "hoodie.clean.trigger.max.commits", 1, within=(0, MAX_INT), aliases=("hoodie.clean.max.commits",)
 )
-CLEAN_INCREMENTAL = flag(
-    "hoodie.clean.incremental.enabled",
-    "scan only the partitions that commits changed since the last clean, where the timeline records them",
-    default=True,
-    aliases=("hoodie.cleaner.incremental.mode",),
-)
-CLEAN_PARALLELISM = number(
-    "hoodie.clean.parallelism",
-    200,
-    "largest number of tasks that delete files",
-    within=(1, 10**6),
-    aliases=("hoodie.cleaner.parallelism",),
-)
-CLEAN_MULTIPLE = flag(
-    "hoodie.clean.multiple.enabled",
-    "plan a clean although another one is pending",
-    aliases=("hoodie.clean.allow.multiple",),
-)
-CLEAN_MAX_COMMITS = number(
-    "hoodie.clean.max.commits.to.clean",
-    _NO_CAP,
-    "largest number of commits by which one clean advances; not for file versions",
-    within=(1, _NO_CAP),
-)
+CLEAN_INCREMENTAL = flag("hoodie.clean.incremental.enabled", default=True, aliases=("hoodie.cleaner.incremental.mode",))
+CLEAN_PARALLELISM = number("hoodie.clean.parallelism", 200, within=(1, 10**6), aliases=("hoodie.cleaner.parallelism",))
+CLEAN_MULTIPLE = flag("hoodie.clean.multiple.enabled", aliases=("hoodie.clean.allow.multiple",))
+CLEAN_MAX_COMMITS = number("hoodie.clean.max.commits.to.clean", _NO_CAP, within=(1, _NO_CAP))
 CLEAN_PARTITION_REGEX = ConfigKey(
     "hoodie.clean.partition.filter.regex",
     None,
     lambda value: regular_expression(value) or None,
-    "clean only partitions whose whole path matches; needs hoodie.clean.incremental.enabled=false",
     aliases=("hoodie.cleaner.partition.filter.regex",),
 )
 CLEAN_PARTITIONS = names(
-    "hoodie.clean.partition.filter.selected",
-    "clean only these partitions; takes precedence over the regular expression, and needs "
-    "hoodie.clean.incremental.enabled=false",
-    aliases=("hoodie.cleaner.partition.filter.selected",),
+    "hoodie.clean.partition.filter.selected", aliases=("hoodie.cleaner.partition.filter.selected",)
 )
 
 CLEAN_KEYS = keys_in(globals())
@@ -171,3 +124,48 @@ def _policy(options: Mapping[str, str]) -> str:
         return chosen
     implied = [policy for key, policy in _RETENTIONS if key.is_set(options)]
     return implied[0] if len(implied) == 1 else KEEP_LATEST_COMMITS
+
+
+REFUSE_ORPHANS = "refuse"
+LEAVE_ORPHANS = "leave"
+IGNORE_ORPHANS = "ignore"
+
+KEEP_MAX = number("hoodie.keep.max.commits", 30)
+KEEP_MIN = number("hoodie.keep.min.commits", 20)
+ARCHIVE_BATCH = number("hoodie.commits.archival.batch", 10, within=(1, 10_000))
+ARCHIVE_ON_CLEAN = flag("hoodie.archive.block.on.latest.clean.ectr")
+ARCHIVE_BEYOND_SAVEPOINT = flag("hoodie.archive.beyond.savepoint")
+HISTORY_BATCH = number("hoodie.timeline.compaction.batch.size", 10, within=(2, 10_000))
+HISTORY_FILE_BYTES = number("hoodie.timeline.compaction.target.file.max.bytes", 1000 << 20, within=(1 << 10, 1 << 40))
+HISTORY_MANIFESTS = number("hoodie.timeline.manifest.retained.versions", 3, within=(1, 10_000))
+ORPHANS = ConfigKey(
+    "airflow_hudi.archive.orphans", REFUSE_ORPHANS, one_of(REFUSE_ORPHANS, LEAVE_ORPHANS, IGNORE_ORPHANS)
+)
+
+ARCHIVE_KEYS = keys_in(globals(), but=CLEAN_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveConfig:
+    """What is archived and how. `delta_commits` is None where the compaction's trigger counts none."""
+
+    keep_min: int = KEEP_MIN.field()
+    keep_max: int = KEEP_MAX.field()
+    beyond_savepoint: bool = ARCHIVE_BEYOND_SAVEPOINT.field()
+    block_on_clean: bool = ARCHIVE_ON_CLEAN.field()
+    delta_commits: int | None = compaction.COMPACTION_DELTA_COMMITS.field()
+    orphans: str = ORPHANS.field()
+    batch: int = ARCHIVE_BATCH.field()
+    history_batch: int = HISTORY_BATCH.field()
+    history_file_bytes: int = HISTORY_FILE_BYTES.field()
+    manifests_retained: int = HISTORY_MANIFESTS.field()
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> ArchiveConfig:
+        """Raises ConfigError for an option that is not valid, and where no commit would ever be archived."""
+        config = read_fields(ArchiveConfig, options)
+        if config.keep_min >= config.keep_max:
+            message = f"{KEEP_MIN.name} is {config.keep_min} and {KEEP_MAX.name} is {config.keep_max}"
+            raise ConfigError(message, remedy="keep more commits at most than at least")
+        counts = compaction.COMPACTION_TRIGGER.read(options) in ("NUM_COMMITS", "NUM_AND_TIME")
+        return config if counts else replace(config, delta_commits=None)

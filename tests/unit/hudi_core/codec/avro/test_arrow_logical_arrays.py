@@ -5,7 +5,7 @@ import decimal
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.avro.logical_arrays import to_logical
+from hudi_core.codec.avro.arrow import to_logical
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.errors import CorruptFileError
 

@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.avro.schema import parse_schema
-from hudi_core.codec.log.blocks import MAGIC, ROLLBACK_COMMAND, BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import (
+    MAGIC,
+    ROLLBACK_COMMAND,
+    BlockType,
+    CorruptBlock,
+    HeaderKey,
+    LogBlock,
+    encode_block,
+    walk,
+)
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
-from hudi_core.codec.log.frames import encode_block, walk
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.delete_records import encode_delete_block
 from tests.support.golden_data import GoldenCase, golden_cases

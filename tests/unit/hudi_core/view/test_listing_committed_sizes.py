@@ -18,7 +18,7 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.committed_sizes import CommittedSizes, CutFileError
+from hudi_core.view.listing import CommittedSizes, CutFileError
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 

@@ -1,5 +1,5 @@
-"""Options of the table's lock, under Hudi's own names: the provider, what each needs, how long the lock is waited for,
-and how long a lease is (HoodieLockConfig). How often a lock is tried: transaction/locks/base.py.
+"""Options of concurrent writing: clocks, conflicts, failed writes, and the table's lock, how long it is waited for, and
+how long a lease is (HoodieLockConfig). How often a lock is tried: transaction/locks/base.py.
 """
 
 from __future__ import annotations
@@ -7,122 +7,124 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
-from hudi_core.config.keys import ConfigKey, keys_in, number, one_of, optional, read_fields, whole_number
+from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, optional, read_fields, whole_number
 from hudi_core.errors import ConfigError
+
+_PACKAGE = "org.apache.hudi.client.transaction."
+
+
+class Strategy(Enum):
+    """How a commit finds conflicts with concurrent ones, by the simple name of Hudi's class. No class is loaded."""
+
+    SIMPLE = "SimpleConcurrentFileWritesConflictResolutionStrategy"
+    """The first to commit wins."""
+    PREFER_WRITER = "PreferWriterConflictResolutionStrategy"
+    """A service gives way to writers, also to those that have not committed yet."""
+    BUCKET = "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+    """As SIMPLE, for file groups that are buckets: two writers that create one bucket give it two file ids."""
+
+
+def _strategy(value: str) -> Strategy:
+    for strategy in Strategy:
+        if value in (strategy.value, _PACKAGE + strategy.value):
+            return strategy
+    raise ValueError(f"none of {', '.join(strategy.value for strategy in Strategy)}")
+
+
+MAX_SILENCE_MS: Final = 24 * 3600 * 1000
+"""The longest that a run may be silent before it counts as dead, whatever its claim says: a day."""
+HEARTBEAT_INTERVAL_MS = number("hoodie.client.heartbeat.interval_in_ms", 60_000, within=(1, MAX_SILENCE_MS))
+HEARTBEAT_MISSES = number("hoodie.client.heartbeat.tolerable.misses", 2, within=(1, 1000))
+CLOCK_SKEW_MS = number("hoodie.time.generator.max_expected_clock_skew_ms", 200, within=(0, 60_000))
+CONCURRENCY_MODE = ConfigKey(
+    "hoodie.write.concurrency.mode",
+    None,
+    one_of("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
+)
+CONFLICT_STRATEGY = ConfigKey(
+    "hoodie.write.lock.conflict.resolution.strategy",
+    Strategy.SIMPLE,
+    _strategy,
+    aliases=("hoodie.write.conflict.resolution.strategy",),
+)
+FAILED_WRITES_POLICY = ConfigKey(
+    "hoodie.cleaner.policy.failed.writes",
+    "LAZY",
+    one_of("EAGER", "LAZY", "NEVER"),
+    aliases=("hoodie.clean.failed.writes.policy",),
+)
+SILENT_MINUTES = number("airflow_hudi.failed_writes.silent_minutes", 60, within=(0, 10**6))
+EARLY_DETECTION = flag("hoodie.write.concurrency.early.conflict.detection.enable")
+BLOCK_ON_REQUESTED = flag("hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution")
+COMPACTION_YIELDS = flag("airflow_hudi.compaction.yields")
+FILE_GROUP_LOCKS = flag("airflow_hudi.lock.file_groups")
+
+TRANSACTION_KEYS = keys_in(globals())
+"""The options above, of concurrent writers."""
+
+ROLLBACK_USING_MARKERS = flag("hoodie.rollback.using.markers", default=True)
+STALLED_MINUTES = number("airflow_hudi.doctor.stuck_minutes", 60, within=(0, 10**6))
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatConfig:
+    """The rhythm of a run's heartbeat: milliseconds between two, and how many may be missed."""
+
+    interval_ms: int = HEARTBEAT_INTERVAL_MS.field()
+    tolerable_misses: int = HEARTBEAT_MISSES.field()
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> HeartbeatConfig:
+        """Reads the heartbeat options; raises ConfigError for a silence of more than MAX_SILENCE_MS."""
+        beat = read_fields(HeartbeatConfig, options)
+        if beat.interval_ms * beat.tolerable_misses > MAX_SILENCE_MS:
+            message = f"{HEARTBEAT_INTERVAL_MS.name} times {HEARTBEAT_MISSES.name} is more than a day"
+            raise ConfigError(message, remedy=f"lower one of them: their product may be {MAX_SILENCE_MS}")
+        return beat
+
 
 _MAX = 2**53
 _MAX_MS = 10**9
 _MIN_LEASE_MS = 1000
 
-PROVIDER = optional(
-    "hoodie.write.lock.provider", "class name of Hudi's lock provider that all writers of the table use"
-)
-LOCK_WAIT_MS = number(
-    "hoodie.write.lock.wait_time_ms",
-    60_000,
-    "milliseconds to wait for the table's lock; in DynamoDB also its lease",
-    within=(0, _MAX_MS),
-)
-LOCK_PATH = optional(
-    "hoodie.write.lock.filesystem.path", "folder of the lock file; the table's .hoodie folder when absent"
-)
-LOCK_EXPIRE_MINUTES = number(
-    "hoodie.write.lock.filesystem.expire",
-    0,
-    "minutes after which a lock counts as abandoned; 0 is never",
-    within=(0, 10**6),
-)
-UNCONFIGURED = ConfigKey(
-    "airflow_hudi.lock.unconfigured",
-    "warn",
-    one_of("warn", "refuse"),
-    "warn or refuse: what to do without a lock provider when another writer of the table may be alive",
-)
-FOREIGN_MINUTES = number(
-    "airflow_hudi.lock.foreign_inflight_minutes",
-    60,
-    "minutes for which an inflight instant of another process is a sign that its writer is alive",
-    within=(0, 10**6),
-)
-BASE_PATH = optional(
-    "hoodie.base.path", "address of the table as its writers spell it, for lock providers that name the lock after it"
-)
+PROVIDER = optional("hoodie.write.lock.provider")
+LOCK_WAIT_MS = number("hoodie.write.lock.wait_time_ms", 60_000, within=(0, _MAX_MS))
+LOCK_PATH = optional("hoodie.write.lock.filesystem.path")
+LOCK_EXPIRE_MINUTES = number("hoodie.write.lock.filesystem.expire", 0, within=(0, 10**6))
+UNCONFIGURED = ConfigKey("airflow_hudi.lock.unconfigured", "warn", one_of("warn", "refuse"))
+FOREIGN_MINUTES = number("airflow_hudi.lock.foreign_inflight_minutes", 60, within=(0, 10**6))
+BASE_PATH = optional("hoodie.base.path")
 
-ZOOKEEPER_URL = optional(
-    "hoodie.write.lock.zookeeper.url", "ZooKeeper servers: host:port,host:port, and a chroot after the last"
-)
-ZOOKEEPER_PORT = ConfigKey(
-    "hoodie.write.lock.zookeeper.port",
-    None,
-    whole_number(1, 65_535),
-    "Hudi does not read it: write the ports into the url",
-)
-ZOOKEEPER_BASE_PATH = optional("hoodie.write.lock.zookeeper.base_path", "path in ZooKeeper below which the locks are")
-ZOOKEEPER_LOCK_KEY = optional(
-    "hoodie.write.lock.zookeeper.lock_key", "name of the lock below that path; the table's name when absent"
-)
-ZOOKEEPER_SESSION_MS = number(
-    "hoodie.write.lock.zookeeper.session_timeout_ms",
-    60_000,
-    "milliseconds after which a silent holder loses the lock",
-    within=(100, _MAX_MS),
-)
-ZOOKEEPER_CONNECTION_MS = number(
-    "hoodie.write.lock.zookeeper.connection_timeout_ms",
-    15_000,
-    "milliseconds to wait for a connection to ZooKeeper",
-    within=(1, _MAX_MS),
-)
+ZOOKEEPER_URL = optional("hoodie.write.lock.zookeeper.url")
+ZOOKEEPER_PORT = ConfigKey("hoodie.write.lock.zookeeper.port", None, whole_number(1, 65_535))
+ZOOKEEPER_BASE_PATH = optional("hoodie.write.lock.zookeeper.base_path")
+ZOOKEEPER_LOCK_KEY = optional("hoodie.write.lock.zookeeper.lock_key")
+ZOOKEEPER_SESSION_MS = number("hoodie.write.lock.zookeeper.session_timeout_ms", 60_000, within=(100, _MAX_MS))
+ZOOKEEPER_CONNECTION_MS = number("hoodie.write.lock.zookeeper.connection_timeout_ms", 15_000, within=(1, _MAX_MS))
 
-LEASE_VALIDITY_SECONDS = number(
-    "hoodie.write.lock.storage.validity.timeout.secs",
-    300,
-    "seconds for which a storage lease is valid unless it is renewed",
-    within=(10, 10**6),
-)
+LEASE_VALIDITY_SECONDS = number("hoodie.write.lock.storage.validity.timeout.secs", 300, within=(10, 10**6))
 LEASE_RENEW_SECONDS = number(
     "hoodie.write.lock.storage.renew.interval.secs",
     30,
-    "seconds between two renewals of a storage lease",
     within=(1, 10**6),
     aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
 
-DYNAMODB_TABLE = optional("hoodie.write.lock.dynamodb.table", "DynamoDB table that holds the locks")
-DYNAMODB_PARTITION_KEY = optional(
-    "hoodie.write.lock.dynamodb.partition_key", "key of this table's lock in it; the table's name when absent"
-)
-DYNAMODB_REGION = optional(
-    "hoodie.write.lock.dynamodb.region", "AWS region of that table; AWS_REGION, else us-east-1, when absent"
-)
-DYNAMODB_ENDPOINT = optional("hoodie.write.lock.dynamodb.endpoint_url", "address of DynamoDB where it is not AWS's own")
+DYNAMODB_TABLE = optional("hoodie.write.lock.dynamodb.table")
+DYNAMODB_PARTITION_KEY = optional("hoodie.write.lock.dynamodb.partition_key")
+DYNAMODB_REGION = optional("hoodie.write.lock.dynamodb.region")
+DYNAMODB_ENDPOINT = optional("hoodie.write.lock.dynamodb.endpoint_url")
 DYNAMODB_BILLING = ConfigKey(
-    "hoodie.write.lock.dynamodb.billing_mode",
-    "PAY_PER_REQUEST",
-    one_of("PAY_PER_REQUEST", "PROVISIONED"),
-    "billing of the lock table, where it has to be created",
+    "hoodie.write.lock.dynamodb.billing_mode", "PAY_PER_REQUEST", one_of("PAY_PER_REQUEST", "PROVISIONED")
 )
-DYNAMODB_READ_CAPACITY = number(
-    "hoodie.write.lock.dynamodb.read_capacity",
-    20,
-    "read capacity of a lock table that is created with PROVISIONED billing",
-    within=(1, _MAX),
-)
-DYNAMODB_WRITE_CAPACITY = number(
-    "hoodie.write.lock.dynamodb.write_capacity",
-    10,
-    "write capacity of a lock table that is created with PROVISIONED billing",
-    within=(1, _MAX),
-)
-DYNAMODB_CREATION_MS = number(
-    "hoodie.write.lock.dynamodb.table_creation_timeout",
-    600_000,
-    "milliseconds to wait until a lock table is created",
-    within=(1, _MAX_MS),
-)
+DYNAMODB_READ_CAPACITY = number("hoodie.write.lock.dynamodb.read_capacity", 20, within=(1, _MAX))
+DYNAMODB_WRITE_CAPACITY = number("hoodie.write.lock.dynamodb.write_capacity", 10, within=(1, _MAX))
+DYNAMODB_CREATION_MS = number("hoodie.write.lock.dynamodb.table_creation_timeout", 600_000, within=(1, _MAX_MS))
 
-LOCK_KEYS = keys_in(globals())
+LOCK_KEYS = keys_in(globals(), but=(*TRANSACTION_KEYS, ROLLBACK_USING_MARKERS, STALLED_MINUTES))
 
 _S3A = re.compile(r"^s3a://", re.IGNORECASE)
 _PORT = re.compile(r":\d+$")
@@ -141,9 +143,7 @@ class LockConfig:
 
     @staticmethod
     def of(options: Mapping[str, str], uri: str = "") -> LockConfig:
-        """Of the table at `uri`. A folder without a leading slash or a scheme is below it; for Hudi, below its working
-        directory.
-        """
+        """Of the table at `uri`. A relative folder is below the table; for Hudi, below its working directory."""
         folder = LOCK_PATH.read(options)
         expire, wait = LOCK_EXPIRE_MINUTES.read(options), LOCK_WAIT_MS.read(options)
         if folder is None:
@@ -253,7 +253,5 @@ def required(key: ConfigKey[str | None], options: Mapping[str, str]) -> str:
 
 
 def writers_base_path(options: Mapping[str, str], uri: str) -> str:
-    """The table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a://
-    (FSUtils.s3aToS3).
-    """
+    """The table's address in the names of locks: `hoodie.base.path`, else `uri`, with s3:// for s3a:// (s3aToS3)."""
     return _S3A.sub("s3://", BASE_PATH.read(options) or uri)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.transaction_config import (
+from hudi_core.config.concurrency_config import (
     CLOCK_SKEW_MS,
     CONFLICT_STRATEGY,
     FAILED_WRITES_POLICY,

@@ -16,20 +16,18 @@ import pytest
 from hudi_core.codec.avro.container import read_container
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.timeline.actions.content import decode_datum, encode_datum, load_schema
-from hudi_core.timeline.actions.restore import (
+from hudi_core.timeline.actions.rollback import (
     RestoredInstant,
     RestoreMetadata,
     decode_restore_plan,
+    decode_rollback_metadata,
+    decode_rollback_plan,
     decode_savepoint,
     encode_restore_metadata,
     encode_restore_plan,
-    encode_savepoint,
-)
-from hudi_core.timeline.actions.rollback import (
-    decode_rollback_metadata,
-    decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
+    encode_savepoint,
 )
 from tests.support.golden_data import golden_root
 
