@@ -24,8 +24,7 @@ from benchmarks.metadata_tables import Dataset, statistics_of
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import HFileWriter
 from hudi_core.config.versions import V6
-from hudi_core.metadata_table.read.stat_columns import StatColumns
-from hudi_core.metadata_table.read.statistics import RUN
+from hudi_core.metadata_table.read.statistics import RUN, StatColumns
 from hudi_core.metadata_table.record import RecordEncoder, stored_schema
 
 KEYS = "keys.arrow"

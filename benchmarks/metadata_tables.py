@@ -25,10 +25,10 @@ from hudi_core.metadata_table.initialize.initialize import Initialization, Metad
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import RowsOfIndex
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_level import RecordGroups
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
 from hudi_core.model.names import WriteToken

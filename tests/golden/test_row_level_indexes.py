@@ -14,9 +14,8 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, SecondaryIndexRows
 from hudi_core.metadata_table.partitions.row_level import IndexRows, RecordGroups
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.read.log_blocks import live_blocks
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation, SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot

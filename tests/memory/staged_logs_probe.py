@@ -16,8 +16,8 @@ import pyarrow as pa
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_level import RecordGroups
 from hudi_core.metadata_table.read.file_group import latest_slices
 from hudi_core.metadata_table.record import stored_schema

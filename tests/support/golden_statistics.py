@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells, differences

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hudi_core.filegroup.merge.merge_mode import Fill, Payload
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
 
 Row = dict[str, Any]
 META = ("_hoodie_commit_time",)

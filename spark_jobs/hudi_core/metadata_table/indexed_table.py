@@ -41,10 +41,9 @@ _RESTORE: Final = "restore the file from a copy, or drop and create the indexes 
 
 @dataclass(frozen=True)
 class IndexedTable:
-    """`schema` is without meta fields, `definitions` are by metadata partition, `settings` Hudi's options by name.
-
-    `history` are the schemas that a schema-on-read table had (SchemaHistory.to_json): older files hold its renamed
-    columns by other names.
+    """`schema` is without meta fields, `definitions` are by metadata partition, `settings` Hudi's options by name;
+    `history` as SchemaHistory.to_json, of a schema-on-read table, whose older files hold renamed columns by other
+    names.
     """
 
     config: TableConfig
@@ -66,9 +65,7 @@ class IndexedTable:
         return arrow_schema(self.stored_schema())
 
     def version_of(self, partition: str) -> int:
-        """Of an index (HoodieIndexVersion): as defined, `column_stats` and `partition_stats` as one, or by the
-        table's.
-        """
+        """Of an index (HoodieIndexVersion): as defined, `column_stats` and `partition_stats` as one, or the table's."""
         for name in (partition, *STATISTICS) if partition in STATISTICS else (partition,):
             if name in self.definitions:
                 return self.definitions[name].version
@@ -109,9 +106,8 @@ class StoredTable(IndexedTable):
 
 
 def statistics_columns(table: IndexedTable) -> tuple[str, ...]:
-    """The columns whose statistics are kept, by dotted name: as the index is defined, else chosen_columns.
-
-    Raises ConfigError for an option that is no number, or when no column is left.
+    """The columns whose statistics are kept, by dotted name: as the index is defined, else chosen_columns. Raises
+    ConfigError for an option that is no number, or when no column is left.
     """
     definition = next((table.definitions[name] for name in STATISTICS if name in table.definitions), None)
     defined = definition.source_fields if definition is not None else ()
@@ -143,10 +139,8 @@ def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
 
 
 def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
-    """Those of statistics_columns that data files have and whose values have an order, with their types.
-
-    A wide decimal among them has been indexed, as in table version 6, or since it was widened: ranges of whole
-    partitions would be stale without it.
+    """Those of statistics_columns that files have and whose values have an order, with their types. A wide decimal
+    among them has been indexed, as in table version 6, or since it was widened: whole ranges would be stale without it.
     """
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
     types = {name: column_type(stored, name) for name in statistics_columns(table)}
@@ -158,9 +152,7 @@ def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
 
 
 def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
-    """Whether an index stores bounds of a type. Version 1: a wide decimal only `by_value` (tryUpcastDecimal of
-    0.15).
-    """
+    """Whether an index stores bounds of a type. Version 1: wide decimals only `by_value` (tryUpcastDecimal of 0.15)."""
     if data_type is None or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
         return False
     if version == 1 and pa.types.is_decimal(data_type):
@@ -171,8 +163,7 @@ def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
     """`name` is the metadata partition's, `type` what its records are (`column_stats`, `secondary_index` …), `function`
-    what is applied to the source field (`identity`, `lower` …). `version` is 1 or 2; a definition that names none has
-    1.
+    what is applied to the source field (`identity`, `lower` …). `version` is 1, also of a definition without one, or 2.
     """
 
     name: str
@@ -189,10 +180,8 @@ class IndexDefinition:
 
 
 def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
-    """The definitions by name; none where the properties name no file, or it is not there: nothing was indexed yet.
-
-    Raises FormatError when the properties' path leaves `.hoodie`, CorruptFileError when the file is not what Hudi
-    writes.
+    """By name; none where the properties name no file, or it is not there. Raises FormatError when the properties' path
+    leaves `.hoodie`, CorruptFileError when the file is not what Hudi writes.
     """
     path = _path_of(config)
     if not path:
@@ -219,9 +208,7 @@ def put_index_definitions(
     storage: Storage, config: TableConfig, added: Collection[IndexDefinition], removed: Collection[str] = ()
 ) -> TableConfig:
     """Adds or replaces definitions, and takes others away by name; returns the properties, which name the file then.
-
-    The caller holds the table lock, and `config` was loaded under it. May be repeated. Raises as
-    load_index_definitions.
+    Under the table lock, as is `config`. May be repeated. Raises as load_index_definitions.
     """
     old = load_index_definitions(storage, config)
     new = {name: item for name, item in (old | {item.name: item for item in added}).items() if name not in removed}

@@ -1,24 +1,32 @@
 """The instants of the metadata timeline: how they are made, and what they mean (HoodieTableMetadataUtil,
-HoodieBackedTableMetadataWriter).
+HoodieBackedTableMetadataWriter); and up to when an index is known to hold every change of the table.
 
 Most are instants of the data table. In version 6 the metadata table's services append a suffix to the instant that they
 follow, and partitions are initialized under suffixes from 010 on; from version 8 on services draw separate instants,
 and partitions are initialized under instants that begin with SOLO_COMMIT.
 
 In version 6 an index that is built beside writers is initialized under an early instant, before every timeline. Every
-release takes such a slice for committed (containsOrBeforeTimelineStarts): so all writers append to it, and there is no
+release takes such a slice for committed (containsOrBeforeTimelineStarts): all writers append to it, and there is no
 pending deltacommit that one of them could take for a failed one. Readers ignore the index until the properties list it.
 When it was initialized says its partition metadata (write.restore_reach.initialized_at).
+
+What Hudi's writers left out of indexes shows on the timeline alone (docs/decisions/0018). How far back that has to be
+looked at says a property, `airflow_hudi.index.whole_until.<index>`: an instant, up to which all commits are in the
+index, and the modification time of the index's folder, which is another one when it was dropped and built again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from itertools import count
 from typing import Final
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.model.partition import PARTITION_METADATA
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import DIGITS
 from hudi_core.timeline.timeline import Timeline
 
@@ -65,11 +73,10 @@ def is_initialization(instant: str) -> bool:
 
 
 def initialized_by_downgrade(initialization: str, compaction: str) -> bool:
-    """Whether an index of version 6 began after a compaction of the metadata table whose instant is later.
-
-    A downgrade compacts at an instant of its own, drops indexes that version 6 does not know in this form, and the
-    writer begins them again under the latest instant of the data table and a suffix. In version 6 itself every
-    compaction has a suffix, and sorts behind the indexes that it compacts.
+    """Whether an index of version 6 began after a compaction of the metadata table whose instant is later. A downgrade
+    compacts at an instant of its own, drops indexes that version 6 does not know in this form, and the writer begins
+    them again under the latest instant of the data table and a suffix. In version 6 itself a compaction has a suffix,
+    too.
     """
     return _initializes(_suffix(initialization)) and compaction == data_instant(compaction)
 
@@ -140,3 +147,44 @@ def _suffix(instant: str) -> str:
 
 def _initializes(suffix: str) -> bool:
     return bool(suffix) and int(suffix) >= _FIRST_INITIALIZATION
+
+
+PREFIX: Final = "airflow_hudi.index.whole_until."
+
+
+def marks(data: Timeline, folders: Mapping[str, Iterable[FileInfo]]) -> dict[str, str]:
+    """The properties which say so of what `data` shows as completed; by index the files of its folder."""
+    found: dict[str, str] = {}
+    for name, files in folders.items():
+        instant, made = completed_up_to(data), _made(files)
+        if instant is not None and made is not None:
+            found[f"{PREFIX}{name}"] = f"{instant}:{made}"
+    return found
+
+
+def marked_until(config: TableConfig, name: str, files: Iterable[FileInfo]) -> str | None:
+    """The instant up to which index `name` is known to be whole, if any. `files` are those of its folder."""
+    instant, _, made = config.raw.get(f"{PREFIX}{name}", "").partition(":")
+    return instant if instant.isdigit() and made == str(_made(files)) else None
+
+
+def completed_up_to(data: Timeline, moment: str | None = None) -> str | None:
+    """The last commit with which all requested up to it had completed at `moment` (None: now), if any."""
+    commits = data.commits()
+    under_way = {item.requested_time for item in commits if moment is not None and item.completed_at > moment}
+    pending = data.pending().of_actions(*COMMIT_ACTIONS, Action.CLUSTERING).requested_times
+    first = min(under_way.union(pending), default=None)
+    return max((item.requested_time for item in commits if first is None or item.requested_time < first), default=None)
+
+
+def reaches_back(data: Timeline, instant: str) -> bool:
+    """Whether every commit after `instant` is on the active timeline (savepoints apart), and no restore came since."""
+    saved = data.savepoints()
+    restores = data.of_actions(Action.RESTORE).after(instant)
+    older = (item.requested_time <= instant for item in data.commits() if item.requested_time not in saved)
+    return not len(restores) and next(older, False)
+
+
+def _made(files: Iterable[FileInfo]) -> int | None:
+    """When an index's folder was made, in whole seconds: the time of a file that is written then, and only then."""
+    return next((int(info.modified) for info in files if info.name.startswith(PARTITION_METADATA)), None)

@@ -1,8 +1,6 @@
-"""The metadata table's records in Avro, their schemas, and those of its `files` partition (HoodieMetadataRecord,
-HoodieMetadataPayload).
-
-A record is an HFile cell: the row is the key, the value an Avro datum whose own `key` field is blank and whose
-`_hoodie_*` fields are null.
+"""The metadata table's records in Avro and their schemas (HoodieMetadataRecord, HoodieMetadataPayload). A record is an
+HFile cell: the row is the key, the value an Avro datum whose `key` field is blank and whose `_hoodie_*` fields are
+null.
 """
 
 from __future__ import annotations
@@ -160,8 +158,8 @@ def files_datum(record: FilesRecord) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FileDatum:
-    """A datum that says the same of many files: `template` is one, with FILE_NAME in the place of the file's `name`. Of
-    a million that differ in the name alone, fastavro takes 33 µs for each, most of it to choose branches of unions.
+    """A datum that says the same of many files: `template`, with FILE_NAME in the place of `name`. fastavro takes 33 µs
+    for each of a million, most of it to choose branches of unions.
     """
 
     template: Mapping[str, Any]

@@ -11,9 +11,9 @@ from functools import partial
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.target import initialize_groups
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, moves_rows
-from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, RowsOfIndex, produce_index_rows
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexPartition
 from hudi_core.metadata_table.partitions.row_level import (
     PREFIX,
     Counts,
@@ -27,7 +27,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.row_level import OtherPartitions
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedLogs, Workers, write_log_shard
+from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedShard, Workers, write_log_shard
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import OVERWRITES, Operation
 from hudi_core.timeline.timeline import Timeline
@@ -52,16 +52,13 @@ class RowUpdates:
         spec: str,
         data: Timeline,
     ) -> dict[str, list[StagedLog]]:
-        """The staged blocks of each of the indexes `names`, under `instant`, a commit of `operation` (`operationType`).
-
-        `changes` are the file groups that the commit wrote or replaced, with their slices before and after it; `spec`
-        is the ReaderSpec of a snapshot query up to the commit; `data` is the data table's timeline. Nothing for an
-        operation that leaves every row where it is.
-
-        A record index of each data partition gets file groups for new ones, under an instant of the metadata table's
-        own (maybeInitializeNewFileGroupsForPartitionedRLI): the caller holds the table lock where there is such an
-        index. Raises StorageNotFoundError where a file of the slices is gone; errors as RowLevelPartition.rows and
-        Engine.exchange.
+        """The staged blocks of each of the indexes `names`, under `instant`, a commit of `operation` (`operationType`);
+        nothing for one that leaves every row where it is. `changes` are the file groups that the commit wrote or
+        replaced, with their slices before and after it; `spec` is the ReaderSpec of a snapshot query up to the commit;
+        `data` is the data table's timeline. A record index of each data partition gets file groups for new ones, under
+        an instant of the metadata table's own (maybeInitializeNewFileGroupsForPartitionedRLI): the caller holds the
+        table lock where there is one. Raises StorageNotFoundError where a file of the slices is gone; errors as
+        RowLevelPartition.rows and Engine.exchange.
         """
         if not moves_rows(operation):
             return {}
@@ -87,7 +84,7 @@ class RowUpdates:
         others: OtherPartitions | None,
         *,
         is_clustering: bool,
-    ) -> list[StagedLogs]:
+    ) -> list[StagedShard]:
         index, workers = row_level_type(name, self.table), self.workers
         counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
         target = workers.staging_target(self.metadata_timeline, instant)

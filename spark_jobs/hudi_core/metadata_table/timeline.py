@@ -1,5 +1,5 @@
-"""The metadata timeline, loaded for writing: its instants complete here, its file slices are found here, and here is
-the content of its commits as Hudi 0.15 and 1.x write them.
+"""The metadata timeline, loaded for writing: its instants, its file slices, and the content of its commits as Hudi 0.15
+and 1.x write them.
 """
 
 from __future__ import annotations
@@ -111,10 +111,8 @@ class ServiceOutcome:
 
 def delta_commit_content(metadata_timeline: MetadataTimeline, stats: Stats, schema: str | None = None) -> bytes:
     """The inflight file of a deltacommit, of profile_stat, or with `schema`, that of the records without meta fields,
-    the completed one, of log_stat.
-
-    In version 6 Hudi's rollback of a crash appends a command only for the file groups that the inflight file names
-    (ListingBasedRollbackStrategy): an empty one would leave our block valid.
+    the completed one, of log_stat. In version 6 Hudi's rollback of a crash appends a command only for the file groups
+    in the inflight file (ListingBasedRollbackStrategy): an empty one would leave our block valid.
     """
     extra = {} if schema is None else {SCHEMA_KEY: schema}
     return metadata_timeline.commit_content(CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, extra))
@@ -126,11 +124,9 @@ def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
         schema = active.read_commit(instant).schema_text
         if schema is not None:
             return schema
-    raise TimelineError(
-        "no completed commit of the metadata table carries a schema",
-        path=active.folder,
-        remedy="drop the metadata table and let Hudi's writer rebuild it",
-    )
+    message = "no completed commit of the metadata table carries a schema"
+    remedy = "drop the metadata table and let Hudi's writer rebuild it"
+    raise TimelineError(message, path=active.folder, remedy=remedy)
 
 
 def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) -> WriteStat:

@@ -152,12 +152,11 @@ class SliceMerge:
         if others.any():
             first = int(np.flatnonzero(others)[0])
             assert self.records.positions is not None
-            raise CorruptFileError(
+            message = (
                 f"row {self.records.positions[records[first]]} has the key {keys[first].as_py()!r}, a log record for "
-                f"this row {named[first].as_py()!r}",
-                path=self._path,
-                remedy=BY_KEY,
+                f"this row {named[first].as_py()!r}"
             )
+            raise CorruptFileError(message, path=self._path, remedy=BY_KEY)
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """After the last base batch: the records that no base row has, fewer in a batch where they are wide."""

@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.columns import top_columns
 from hudi_core.errors import UnsupportedError
-from hudi_core.filegroup.merge.fold_per_key import (
-    Events,
-    Folded,
-    event_time_winners,
-    fold_in_rounds,
-    last_events,
-    winners,
-)
-from hudi_core.filegroup.merge.merge_mode import Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering, nulls
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
 from hudi_core.filegroup.merge.row_merge import RowMerger
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
-from hudi_core.filegroup.merge.winning_version import Kind, log_step
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
+from hudi_core.filegroup.merge.winning_version import (
+    Events,
+    Folded,
+    Kind,
+    event_time_winners,
+    fold_in_rounds,
+    last_events,
+    log_step,
+    winners,
+)
 
 _LARGE = 1 << 30
 """Bytes of keys from which 64-bit offsets are used."""
@@ -39,12 +39,10 @@ _LARGE = 1 << 30
 @dataclass(frozen=True, slots=True)
 class LogRecords:
     """One version per key, in the order in which keys first occur in the logs; with `positions` one for each of these
-    rows of the base file, in their order.
-
-    `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries; `ordering`: its ordering value as
-    Ordering.type, null for natural deletes; `against_base`: what base rows are compared with where that is another
-    value (Ordering.by_arrival). `merger` makes one row of it and a base row; None where no two rows are ever merged.
-    `record_count` and `delete_count` are what was merged.
+    rows of the base file, in their order. `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries;
+    `ordering`: its ordering value as Ordering.type, null for natural deletes; `against_base`: what base rows are
+    compared with where that is another value (Ordering.by_arrival). `merger` makes one row of it and a base row; None
+    where no two rows are ever merged. `record_count` and `delete_count` are what was merged.
     """
 
     keys: pa.Array

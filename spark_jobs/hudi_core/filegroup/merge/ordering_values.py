@@ -19,10 +19,9 @@ from hudi_core.codec.avro.resolve import AvroField, AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import column_of
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import Payload
 from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.filegroup.merge.row_merge import Default, field_defaults
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Payload, Rules
 from hudi_core.model.names import alike
 
 _WHOLE = frozenset({"int", "long"})
@@ -65,14 +64,13 @@ class OrderingColumn:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge uses.
-
-    `columns` is empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0.
-    `hudi_1`: null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a
-    natural delete; Hudi 0.15 refuses null. `compared` are the types of delete ordering values that compare with
-    records'; `defaults` the fields' Avro defaults. `by_arrival`: versions in log files are ordered as without a column:
-    Hudi 0.15 takes a field within a struct for absent there (SpillableMapUtils), and finds it where a payload class
-    compares it with a base row's.
+    """How a table's rows of one key are ordered, and what else of the table's Avro schema a merge uses. `columns` is
+    empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0. `hudi_1`:
+    null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a natural delete;
+    Hudi 0.15 refuses null. `compared` are the types of delete ordering values that compare with records'; `defaults`
+    the fields' Avro defaults. `by_arrival`: versions in log files are ordered as without a column: Hudi 0.15 takes a
+    field within a struct for absent there (SpillableMapUtils), and finds it where a payload class compares it with a
+    base row's.
     """
 
     columns: tuple[OrderingColumn, ...]

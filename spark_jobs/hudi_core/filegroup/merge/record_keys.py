@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.columns import column_named, column_of
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import DeleteMark
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import DeleteMark, MergePolicy
 from hudi_core.model.names import IS_DELETED
 
 NULL_KEY = "__null__"

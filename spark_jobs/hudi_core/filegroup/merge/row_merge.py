@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.columns import is_text
-from hudi_core.filegroup.merge.merge_mode import Fill, Payload
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.record_keys import as_mask, delete_flags
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
 from hudi_core.filegroup.merge.user_mergers import apply_merger
 from hudi_core.filegroup.merge.winning_version import Kind, Step
 from hudi_core.model.names import META_FIELDS
@@ -88,62 +87,6 @@ class ColumnPatterns:
         return self._numbers[key]
 
 
-class FieldMerger:
-    """Completes the rows that win with fields of those that they win over."""
-
-    def __init__(
-        self, schema: pa.Schema, policy: MergePolicy, defaults: Mapping[str, Default], patterns: ColumnPatterns
-    ) -> None:
-        self._schema = schema
-        self._fill = policy.fill
-        self._marker = policy.fill_marker
-        self._defaults = defaults
-        self._patterns = patterns
-        # PartialUpdateAvroPayload.mergeDisorderRecordsWithMetadata: the meta columns are the later writer's, for either
-        # winner.
-        late = policy.payload is Payload.PARTIAL_UPDATE and policy.rules not in (Rules.EVENT_TIME, Rules.COMMIT_TIME)
-        self._late = frozenset(META_FIELDS) if late else frozenset()
-
-    def merge(
-        self, old: pa.RecordBatch, new: pa.RecordBatch, newer_wins: Mask, old_patterns: Patterns, new_patterns: Patterns
-    ) -> tuple[pa.RecordBatch, Patterns]:
-        """Row by row of two batches of equal length: the merged rows, and which columns they have."""
-        count = old.num_rows
-        position = np.arange(count)
-        columns = []
-        for index, (column, older, newer) in enumerate(zip(self._schema, old.columns, new.columns, strict=True)):
-            both = pa.concat_arrays([older, newer])
-            wins = np.ones(count, dtype=np.bool_) if column.name in self._late else newer_wins
-            first = np.where(wins, position + count, position)
-            second = np.where(wins, position, position + count)
-            gaps = self._gaps(column, both)
-            absent = np.r_[self._patterns.absent(old_patterns, index), self._patterns.absent(new_patterns, index)]
-            gaps = absent if gaps is None else gaps | absent
-            columns.append(both.take(pa.array(np.where(gaps[first], second, first))))
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema), self._patterns.union(
-            old_patterns, new_patterns
-        )
-
-    def _gaps(self, column: pa.Field, values: pa.Array) -> Mask | None:
-        if self._fill is Fill.NOTHING:
-            return None
-        if self._fill is Fill.MARKER:
-            return self._equal(values, self._marker) if is_text(column.type) else None
-        default = self._defaults.get(column.name) if self._fill is not Fill.NULL else None
-        if default is None:
-            return as_mask(pc.is_null(values)) if values.null_count else None
-        if self._fill is Fill.REFERENCE_DEFAULT:
-            small = default.kind in ("int", "long") and default.value in _ONE_OBJECT
-            return self._equal(values, default.value) if small or default.kind == "boolean" else None
-        # Avro reads text of a nullable field as Utf8, which never equals the String that a default is.
-        return None if default.kind == "string" and default.nullable else self._equal(values, default.value)
-
-    def _equal(self, values: pa.Array, requested: object) -> Mask | None:
-        if requested is None:
-            return None
-        return as_mask(pc.equal(values, pa.scalar(requested, values.type)).fill_null(False))
-
-
 _ROWS = 64 << 10
 """Rows that are merged at once: a bound on memory outside the store's budget."""
 
@@ -156,8 +99,8 @@ class RowMerger:
     ) -> None:
         self._policy = policy
         self._store = store
+        self._defaults = defaults
         self._columns = ColumnPatterns(schema.names)
-        self._fields = FieldMerger(schema, policy, defaults, self._columns)
         self._patterns: list[Patterns] = []
         self._full_rows = 0
 
@@ -185,7 +128,7 @@ class RowMerger:
         self._patterns.append(patterns)
 
     def merge_stored(
-        self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
+        self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: Mask
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Merges rows of the store pairwise, appends the results, and returns their rows and kinds. Where only partial
         rows are merged, a winner that has all columns is kept as it is.
@@ -199,7 +142,7 @@ class RowMerger:
         return rows, np.full(len(rows), Kind.RECORD, dtype=np.uint8)
 
     def _merge_all(
-        self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
+        self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: Mask
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         rows, kinds = [], []
         for start in range(0, len(old), _ROWS):
@@ -217,7 +160,7 @@ class RowMerger:
             kinds.append(merged_kinds)
         return np.concatenate(rows), np.concatenate(kinds)
 
-    def needed(self, step: Step, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def needed(self, step: Step, rows: NDArray[np.int64]) -> Mask:
         """Which steps merge a base row and one of the store: of partial rows, unless the winner has all columns."""
         if self.always:
             return step.merge
@@ -226,8 +169,8 @@ class RowMerger:
         return needed
 
     def merge_base(
-        self, base: pa.RecordBatch, rows: NDArray[np.int64], newer_wins: NDArray[np.bool_]
-    ) -> tuple[pa.RecordBatch, NDArray[np.bool_]]:
+        self, base: pa.RecordBatch, rows: NDArray[np.int64], newer_wins: Mask
+    ) -> tuple[pa.RecordBatch, Mask]:
         """Base rows merged with rows of the store, and which of the results are deleted."""
         full = np.full(base.num_rows, FULL, dtype=np.int32)
         merged, kinds, _ = self._merge(base, self._store.take(rows), newer_wins, full, self.patterns_of(rows))
@@ -237,7 +180,7 @@ class RowMerger:
         self,
         old: pa.RecordBatch,
         new: pa.RecordBatch,
-        newer_wins: NDArray[np.bool_],
+        newer_wins: Mask,
         old_patterns: Patterns,
         new_patterns: Patterns,
     ) -> tuple[pa.RecordBatch, NDArray[np.uint8], Patterns]:
@@ -246,9 +189,49 @@ class RowMerger:
             merged, deleted = apply_merger(self._policy.function, old, new)
             kinds[deleted] = Kind.FLAGGED
             return merged, kinds, new_patterns
-        merged, patterns = self._fields.merge(old, new, newer_wins, old_patterns, new_patterns)
+        merged, patterns = self._completed(old, new, newer_wins, old_patterns, new_patterns)
         if self._policy.rules is Rules.PAYLOAD_0_15 and self._policy.payload is Payload.PARTIAL_UPDATE:
             # The merged payload evaluates its own delete flag again (BaseAvroPayload's constructor); in 1.x a merge
             # never makes a delete.
             kinds[delete_flags(merged, self._policy)] = Kind.FLAGGED
         return merged, kinds, patterns
+
+    def _completed(
+        self, old: pa.RecordBatch, new: pa.RecordBatch, newer_wins: Mask, old_patterns: Patterns, new_patterns: Patterns
+    ) -> tuple[pa.RecordBatch, Patterns]:
+        """The rows that win, with fields of those that they win over, and which columns they have."""
+        policy, schema, count = self._policy, self._store.schema, old.num_rows
+        # PartialUpdateAvroPayload.mergeDisorderRecordsWithMetadata: the meta columns are the later writer's, for either
+        # winner.
+        is_late = policy.payload is Payload.PARTIAL_UPDATE and policy.rules not in (Rules.EVENT_TIME, Rules.COMMIT_TIME)
+        position = np.arange(count)
+        columns = []
+        for index, (column, older, newer) in enumerate(zip(schema, old.columns, new.columns, strict=True)):
+            both = pa.concat_arrays([older, newer])
+            wins = np.ones(count, dtype=np.bool_) if is_late and column.name in META_FIELDS else newer_wins
+            first = np.where(wins, position + count, position)
+            second = np.where(wins, position, position + count)
+            absent = np.r_[self._columns.absent(old_patterns, index), self._columns.absent(new_patterns, index)]
+            gaps = self._gaps(column, both)
+            gaps = absent if gaps is None else gaps | absent
+            columns.append(both.take(pa.array(np.where(gaps[first], second, first))))
+        return pa.RecordBatch.from_arrays(columns, schema=schema), self._columns.union(old_patterns, new_patterns)
+
+    def _gaps(self, column: pa.Field, values: pa.Array) -> Mask | None:
+        fill = self._policy.fill
+        if fill is Fill.NOTHING:
+            return None
+        if fill is Fill.MARKER:
+            return _equal(values, self._policy.fill_marker) if is_text(column.type) else None
+        default = self._defaults.get(column.name) if fill is not Fill.NULL else None
+        if default is None:
+            return as_mask(pc.is_null(values)) if values.null_count else None
+        if fill is Fill.REFERENCE_DEFAULT:
+            small = default.kind in ("int", "long") and default.value in _ONE_OBJECT
+            return _equal(values, default.value) if small or default.kind == "boolean" else None
+        # Avro reads text of a nullable field as Utf8, which never equals the String that a default is.
+        return None if default.kind == "string" and default.nullable else _equal(values, default.value)
+
+
+def _equal(values: pa.Array, requested: object) -> Mask | None:
+    return None if requested is None else as_mask(pc.equal(values, pa.scalar(requested, values.type)).fill_null(False))

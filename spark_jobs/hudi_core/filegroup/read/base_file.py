@@ -82,10 +82,9 @@ def read_base_file(
     row_groups: RowGroups | None = None,
     history: History | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a base file of any format with the columns and types of `schema`, in the file's order.
-
-    Columns that the file lacks are null, narrower types are widened; with a schema `history`, columns are found by
-    their ids. `batch_bytes` and `row_groups` are for Parquet files only; an ORC file is read a stripe at a time. Raises
+    """The rows of a base file of any format with the columns and types of `schema`, in the file's order. Columns that
+    the file lacks are null, narrower types are widened; with a schema `history`, columns are found by their ids.
+    `batch_bytes` and `row_groups` are for Parquet files only; an ORC file is read a stripe at a time. Raises
     StorageNotFoundError when the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format
     that is not read and for a bootstrap's file.
     """

@@ -53,10 +53,8 @@ def merge_logs(
 ) -> LogRecords:
     """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`. Close the result's
     store. `history`: as for read_base_file. With `positions` (block_positions) versions of a row are those of a
-    position, else those of a key.
-
-    Memory: `budget` bytes of rows, the keys of all records, and what one piece of a block decodes to: a sixteenth of
-    the budget, or half of that of a larger block.
+    position, else those of a key. Memory: `budget` bytes of rows, the keys of all records, and what one piece of a
+    block decodes to: a sixteenth of the budget, or half of that of a larger block.
     """
     piece_bytes = max(PIECE_BYTES, budget // _PIECE_SHARE)
     merger = LogMerger(schema, policy, ordering, budget=budget)

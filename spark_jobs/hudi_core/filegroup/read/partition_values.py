@@ -20,7 +20,7 @@ from hudi_core.config.rows_config import SLASHED_DATES
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.expr.wall_time import parse_timestamp, zone_of
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 
 KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"
@@ -51,10 +51,9 @@ class PartitionColumns:
 
 
 def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -> PartitionColumns:
-    """The rule for one query; `merged` when log files are merged, `incremental` for a query of a range of commits.
-
-    Hudi 0.15 takes partition values from the path where it reads base files through Spark's Parquet source, else from
-    rows. Hudi 1.x takes them from the path, except for columns that the path does not determine (of a timestamp key
+    """The rule for one query; `merged` when log files are merged, `incremental` for a query of a range of commits. Hudi
+    0.15 takes partition values from the path where it reads base files through Spark's Parquet source, else from rows.
+    Hudi 1.x takes them from the path, except for columns that the path does not determine (of a timestamp key
     generator) or that merging needs (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
     """
     fields = config.partition_fields

@@ -157,13 +157,11 @@ def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) ->
 
 @dataclass(frozen=True)
 class ReaderSpec:
-    """One query, as its tasks see it.
-
-    `schema` is the table's Avro schema without meta fields. `latest_instant` is the newest requested time whose log
-    blocks are read; None reads none. `merge_logs` is off for a read-optimized query. `columns` None is all.
-    `commit_times`, of an incremental query, are the requested times of the instants whose rows are kept. `predicate`
-    (expr.json_form) may name columns that are not among `columns`; its local times are of `zone`, None is UTC.
-    `history` is SchemaHistory.to_json of a table that schema-on-read changed.
+    """One query, as its tasks see it. `schema` is the table's Avro schema without meta fields. `latest_instant` is the
+    newest requested time whose log blocks are read; None reads none. `merge_logs` is off for a read-optimized query.
+    `columns` None is all. `commit_times`, of an incremental query, are the requested times of the instants whose rows
+    are kept. `predicate` (expr.json_form) may name columns that are not among `columns`; its local times are of `zone`,
+    None is UTC. `history` is SchemaHistory.to_json of a table that schema-on-read changed.
     """
 
     config: TableConfig

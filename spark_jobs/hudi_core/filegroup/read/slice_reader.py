@@ -1,31 +1,85 @@
-"""A file slice as rows: base file alone, or merged with its log files (HoodieMergeOnReadSnapshotRelation,
-HoodieFileGroupReader). Memory: that of the merge (slice_merge); a sixteenth of the budget of a decoded block.
+"""A file slice as rows: base file alone, or merged with what its log files hold of each key, for readers and compaction
+(HoodieMergeHandle and HoodieMergeOnReadSnapshotRelation of 0.15, FileGroupReaderBasedMergeHandle and
+HoodieFileGroupReader of 1.x). The logs are merged in merge.log_merge, a batch of base rows with them in
+merge.base_merge.
+
+Memory: a budget of bytes of log records, beyond which they lie in memory-mapped files; for every log record its key,
+its ordering value and 9 bytes (17 with positions); an eighth of the budget of base rows, and the merged copy of a
+batch; a sixteenth of a decoded block.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 
-from hudi_core.codec.log.blocks import CorruptBlock
+from hudi_core.codec.log.blocks import CorruptBlock, LogBlock
+from hudi_core.codec.log.positions import RecordPositions, decode_positions
 from hudi_core.config.rows_config import MEMORY_BYTES, QUERY_MEMORY_BYTES, STRICT
-from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
+from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
 from hudi_core.filegroup.merge.log_merge import merge_columns
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.base_file import RowGroups, read_base_file
-from hudi_core.filegroup.read.log_records import has_operations
+from hudi_core.filegroup.merge.table_policy import MergePolicy, reads_as_hudi_1
+from hudi_core.filegroup.read.base_file import History, RowGroups, read_base_file
+from hudi_core.filegroup.read.log_records import has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
-from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.model.names import OPERATION, parse_base_file
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice
+
+
+@contextmanager
+def merging(
+    storage: Storage,
+    scan: ScanResult,
+    schema: pa.Schema,
+    policy: MergePolicy,
+    ordering: Ordering,
+    *,
+    base: str | None,
+    first_only: bool,
+    budget: int,
+    history: History | None = None,
+    visible: Callable[[pa.RecordBatch], pa.Array] | None = None,
+) -> Iterator[SliceMerge]:
+    """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
+    `base` is the path of the base file, whose rows are then given from the first to the last, and merged by key or by
+    position. `first_only`: of base rows with one key only the first is merged, as by readers. Rows that are not
+    `visible` are left out. Raises CorruptFileError or UnsupportedError naming the file.
+    """
+    positions = block_positions(scan.blocks, base, policy)
+    records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history, positions=positions)
+    with closing(records.store):
+        yield SliceMerge(
+            records, policy, ordering, path=base or "", budget=budget, first_only=first_only, visible=visible
+        )
+
+
+def block_positions(
+    blocks: Sequence[LogBlock], base: str | None, policy: MergePolicy
+) -> tuple[RecordPositions, ...] | None:
+    """The positions of each block's records in the base file of path `base`; None where records are merged by keys.
+    Hudi 1.x goes over to keys, for the whole slice, at the first block that does not name positions in the slice's own
+    base file (PositionBasedFileGroupRecordBuffer): those of a bucket index, of inserts, of a writer without positions,
+    of a batch with two records for one row, of an older base file, of a log compaction of Hudi. Raises CorruptFileError
+    for positions that cannot be read, naming the log file.
+    """
+    if base is None or not policy.by_position:
+        return None
+    name = parse_base_file(base.rpartition("/")[2])
+    if name.extension != "parquet":
+        return None
+    if not all(block.record_positions and block.positions_instant == name.instant for block in blocks):
+        return None
+    of_blocks = tuple(decode_positions(block.record_positions or "", path=block.path) for block in blocks)
+    return of_blocks if all(positions.count for positions in of_blocks) else None
+
 
 READ_ROWS = 64 << 10
 
@@ -62,12 +116,10 @@ class SliceReader:
         row_groups: RowGroups | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The slice's rows in output_schema(columns) that the spec and `row_filter` keep: base rows in the file's
-        order, then rows that only logs have.
-
-        `row_groups` selects, for a slice without log files, row groups of a Parquet base file: with log files an
-        excluded row may hide an older one. Corrupt log blocks are skipped, as in Hudi, unless
-        `airflow_hudi.read.strict` makes them an error. Raises StorageNotFoundError for a missing file, FormatError for
-        one that is broken or not supported, UnsupportedError for a payload class with log files.
+        order, then rows that only logs have. `row_groups` selects, for a slice without log files, row groups of a
+        Parquet base file: with log files an excluded row may hide an older one. Corrupt log blocks are skipped, as in
+        Hudi, unless `airflow_hudi.read.strict` makes them an error. Raises StorageNotFoundError for a missing file,
+        FormatError for one that is broken or not supported, UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]

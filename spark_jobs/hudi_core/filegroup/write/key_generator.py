@@ -250,14 +250,12 @@ def _typed_fields(config: TableConfig, options: Mapping[str, str], kind: str) ->
     if not all(typed.values()):
         typed = _types(TYPED_PARTITION_FIELDS.read(options))
     if tuple(typed) != fields or not {*typed.values()} <= {"SIMPLE", "TIMESTAMP"}:
-        raise ConfigError(
-            "the table does not record the types of its custom key generator's partition fields",
-            path=config.path,
-            remedy=(
-                f"give the writers' value, as in --option {TYPED_PARTITION_FIELDS.name}="
-                f"{','.join(f'{name}:SIMPLE' for name in fields)}"
-            ),
+        message = "the table does not record the types of its custom key generator's partition fields"
+        remedy = (
+            f"give the writers' value, as in --option {TYPED_PARTITION_FIELDS.name}="
+            f"{','.join(f'{name}:SIMPLE' for name in fields)}"
         )
+        raise ConfigError(message, path=config.path, remedy=remedy)
     return typed
 
 

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns, leaf_path
-from hudi_core.metadata_table.records.bound_arrow import bound_of, logical_and_type
-from hudi_core.metadata_table.records.bound_encoding import Bound
+from hudi_core.metadata_table.records.bounds import Bound, bound_of, logical_and_type
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.range_merge import outer_bound
 
@@ -21,9 +20,7 @@ class RowRanges:
     """Gathers the range of one column. Memory: two bounds."""
 
     def __init__(self, column: str, arrow_type: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
-        """Raises UnsupportedError for a type without an order. `bound_type`: the logical type of the bounds, if
-        another.
-        """
+        """UnsupportedError for a type without an order. `bound_type`: the logical type of the bounds, if another."""
         self._column = column
         name, self._type = logical_and_type(arrow_type, version)
         self._logical = bound_type or name
@@ -62,8 +59,7 @@ def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
 
 def _float_bounds(array: pa.Array, logical: str) -> tuple[Bound, Bound]:
     """A least zero is -0.0, as in parquet-mr: 0.0 is taken for Hudi's range of a chunk with NaN (range_merge). The
-    greatest of values with NaN is infinity, read as NaN here (bound_arrow): by a bound of NaN, Hudi 1.2 skips files
-    that match.
+    greatest of values with NaN is infinity, read as NaN here (records.bounds): by NaN, Hudi 1.2 skips files that match.
     """
     nans, nan, infinity = pc.is_nan(array), Bound(logical, math.nan), Bound(logical, math.inf)
     ends = pc.min_max(array.filter(pc.invert(nans)))
@@ -80,8 +76,7 @@ class FooterRanges:
 
     def range(self, column: str, arrow_type: pa.DataType, version: int) -> ColumnRange | None:
         """Over all row groups; `arrow_type` is that in the file. None for chunks with values but without bounds
-        (parquet-mr omits those of 4 KB, and any with NaN), without any statistics, and for what chunk_ranges does not
-        read.
+        (parquet-mr omits those of 4 KB, and any with NaN) or statistics, and for what chunk_ranges does not read.
         """
         number = self._number(column)
         found = None if number is None or not self._groups else chunk_ranges(self._metadata, number, arrow_type)

@@ -1,7 +1,5 @@
-"""Reads the statistics of one data file for all partition types at once, on executors: a base file's footer, a log
-file's blocks.
-
-A column without a range in the footer is read; of a log file every record counts, whatever the state of its instant, so
+"""Reads the statistics of one data file for all partition types at once, on executors: a base file's footer, and
+columns without a range there; a log file's blocks. Of these every record counts, whatever the state of its instant, so
 that ranges hold at any time. Memory: one batch of rows, or one piece of a log block.
 """
 
@@ -46,8 +44,8 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.P
 @dataclass(frozen=True, slots=True)
 class StatisticsRequirements:
     """What is needed of each file: the ranges of `columns` (dotted, indexable) in the encoding of index version
-    `version`, the filter over record keys (`bloom`), the values of `expressions`. `schema` is as files store it, meta
-    fields included, `history` as in IndexedTable. `all_columns`: each range must be recorded
+    `version`, the filter over record keys (`bloom`), the values of `expressions`. `schema` is as files store it, with
+    meta fields, `history` as in IndexedTable. `all_columns`: each range must be recorded
     (TableVersion.indexes_all_columns).
     """
 
@@ -61,10 +59,9 @@ class StatisticsRequirements:
 
 
 def read_file_statistics(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
-    """The statistics of `file`. Columns that it lacks are null in all its rows.
-
-    Raises StorageNotFoundError when it is gone, CorruptFileError for a broken base file, UnsupportedError for one that
-    is no Parquet file or of a metadata-only bootstrap, and for a range that cannot be stored where all must be.
+    """The statistics of `file`. Columns that it lacks are null in all its rows. Raises StorageNotFoundError when it is
+    gone, CorruptFileError for a broken base file, UnsupportedError for one that is no Parquet file or of a
+    metadata-only bootstrap, and for a range that cannot be stored where all must be.
     """
     if not (requirements.columns or requirements.bloom or requirements.expressions):
         return FileStatistics(file)
@@ -100,8 +97,11 @@ class _Rows:
         self._ranges = {name: RowRanges(name, _stored_type(stored, name), requirements.version) for name in columns}
         values = (ExpressionValues(item, _stored_type(stored, item.column)) for item in requirements.expressions)
         self._expressions = [item for item in values if file.is_base or not item.expression.base_files_only]
-        names = {*self._ranges, *(item.expression.column for item in self._expressions)}
-        top = {_top(name, stored) for name in names}
+        self._of_columns: list[tuple[str, RowRanges | ExpressionValues]] = [
+            *self._ranges.items(),
+            *((item.expression.column, item) for item in self._expressions),
+        ]
+        top = {_top(name, stored) for name, _ in self._of_columns}
         self.columns = pa.schema([column for column in stored if column.name in top])
         """The top-level columns that are to be read."""
         self.count = 0
@@ -109,13 +109,9 @@ class _Rows:
     def add(self, batch: pa.RecordBatch, known: frozenset[str] | None = None) -> None:
         """`known` are the columns that the rows have at all, None all."""
         self.count += batch.num_rows
-        for name, ranges in self._ranges.items():
+        for name, values in self._of_columns:
             array = column_of(batch, name)
             if array is not None and (known is None or _top(name, batch.schema) in known):
-                ranges.add(array)
-        for values in self._expressions:
-            array = column_of(batch, values.expression.column)
-            if array is not None and (known is None or _top(values.expression.column, batch.schema) in known):
                 values.add(array)
 
     def ranges(self, footer: FooterRanges | None = None) -> dict[str, ColumnRange]:
@@ -133,10 +129,9 @@ class _Rows:
 def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
     arrow_type = column_type(stored, name)
     if arrow_type is None:
-        raise UnsupportedError(
-            f"the index holds the column {name!r}, which the table's schema does not have",
-            remedy="drop that index with `hudictl metadata drop TABLE --partition …`",
-        )
+        message = f"the index holds the column {name!r}, which the table's schema does not have"
+        remedy = "drop that index with `hudictl metadata drop TABLE --partition …`"
+        raise UnsupportedError(message, remedy=remedy)
     return arrow_type
 
 

@@ -1,6 +1,4 @@
-"""Wall times as text by the date patterns that Java and Spark share (DateTimeFormatter), for letters whose text is
-digits.
-"""
+"""Wall times as text by the date patterns that Java and Spark share (DateTimeFormatter), of letters that are digits."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ class DatePattern:
         self._parts = [_part(token, pattern) for token in tokens]
 
     def format(self, seconds: pa.Array) -> pa.Array:
-        """The text of each wall time (seconds since 1970, int64), null of null. UnsupportedError for years that have
-        none.
-        """
+        """Of wall times (seconds since 1970, int64), null of null. UnsupportedError for years that have no text."""
         times = WallTimes.of(seconds)
         years = PARTS["y"](times)
         if len(years) and not _YEARS[0] <= years.min() <= years.max() <= _YEARS[1]:

@@ -1,22 +1,15 @@
 """Indexes that are initialized by an exchange: executors read data files, and write a base file for each file group.
-
-Partitions of files (`column_stats`, `bloom_filters`, `partition_stats`, expression indexes) get the records that their
-partition type makes of the files' statistics; one of whole data partitions gets all files of one in one task. Row-level
-indexes get the rows' keys.
+Partitions of files get the records that their type makes of the files' statistics; of whole data partitions all files
+of one go to one task. Row-level indexes get the rows' keys.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import pyarrow as pa
-
-from hudi_core.codec.hashing import file_group_indexes
-from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -34,23 +27,19 @@ from hudi_core.metadata_table.partitions.row_exchange import (
 from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.write.prepare import RecordRows
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import DataFile, FileSlice
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hudi_core.engine.protocol import Produce, TaskAttempt
 
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and all its files belong to one task."""
-_BATCH_RECORDS: Final = 1000
-_BATCH_FILTERS: Final = 8
-"""Filters have 430 KB each with Hudi's defaults."""
-
-T = TypeVar("T")
 U = TypeVar("U")
-
-"""Files that one task reads."""
 
 
 def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
@@ -71,11 +60,10 @@ def initialization_from_files(
     partition_type: PartitionType, table: IndexedTable, files: Sequence[DataFileRef], instant: str, workers: Workers
 ) -> Initialization:
     """`files` are those that the type's needs ask for, by data partition; `instant`, the table's latest completed one
-    (instants.SOLO_COMMIT: none), is in filters. Errors as PartitionType.group_count, and of the fill those of
-    read_file_statistics and Engine.exchange.
-
-    Memory here: the names of the files. Of a task: some megabytes of records; for a type of whole data partitions the
-    ranges of one partition's files, some 400 bytes for each column of each file.
+    (instants.SOLO_COMMIT: none), is in filters. Errors as PartitionType.group_count, and of the fill as
+    read_file_statistics and Engine.exchange. Memory here: the names of the files. Of a task: some megabytes of records;
+    for a type of whole data partitions the ranges of one partition's files, some 400 bytes for each column of each
+    file.
     """
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
@@ -94,9 +82,9 @@ def initialization_from_files(
 def initialization_from_rows(
     name: str, table: IndexedTable, counts: Counts, slices: Sequence[FileSlice], spec: str, workers: Workers, zone: str
 ) -> Initialization:
-    """Of a record index or a secondary index; `counts` are its file groups (row_level.group_counts), `slices` the
-    latest merged ones of the table, `spec` is the ReaderSpec of a snapshot query as text, `zone` that of instants.
-    Errors of the fill: those of produce_index_rows, of Engine.exchange and of reading the slices.
+    """Of a row-level index; `counts` are its file groups (row_level.group_counts), `slices` the latest merged ones,
+    `spec` is the ReaderSpec of a snapshot query as text, `zone` that of instants. Errors of the fill: those of
+    produce_index_rows, of Engine.exchange and of reading the slices.
     """
     index = row_level_type(name, table)
 
@@ -147,13 +135,11 @@ def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterato
     records = partition_type.initial(
         unit.instant, (read_file_statistics(storage, item, requirements) for item in unit.files)
     )
-    encoder, needs = RecordEncoder(target.schema), partition_type.needs
-    holds_filters = needs.bloom or (needs.expression is not None and needs.expression.base_files_only)
-    for chunk in _chunks(records, _BATCH_FILTERS if holds_filters else _BATCH_RECORDS):
-        cells = encoder.cells((key, datum) for key, datum in chunk if datum is not None)
-        shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], len(target.file_ids))
-        keys, values = (pa.array([cell[part] for cell in cells], pa.binary()) for part in (0, 1))
-        yield exchange_rows(pa.array(shards, pa.int32()), keys, values)
+    encoder, rows = RecordEncoder(target.schema), RecordRows()
+    for key, datum in records:
+        if isinstance(datum, Mapping):
+            yield from rows.add(0, len(target.file_ids), key, encoder.value(datum))
+    yield from rows.batches()
 
 
 def write_base_shard(
@@ -174,23 +160,15 @@ def write_base_shard(
 
 
 def _parts(partition_type: PartitionType, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRef]]:
-    if not partition_type.needs.remaining:
-        yield from _chunks(files, _UNIT_FILES)
-        return
-    held: list[DataFileRef] = []
-    for _, items in itertools.groupby(files, lambda item: item.partition):
-        held += items
-        if len(held) >= _UNIT_FILES:
-            yield held
-            held = []
-    if held:
-        yield held
-
-
-def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    source = iter(items)
-    while chunk := list(itertools.islice(source, size)):
-        yield chunk
+    part: list[DataFileRef] = []
+    for file in files:
+        is_whole = not partition_type.needs.remaining or (part and part[-1].partition != file.partition)
+        if len(part) >= _UNIT_FILES and is_whole:
+            yield part
+            part = []
+        part.append(file)
+    if part:
+        yield part
 
 
 @dataclass(frozen=True, slots=True)

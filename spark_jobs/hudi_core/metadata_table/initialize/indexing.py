@@ -72,10 +72,9 @@ class IndexBuild:
         self._clock = clock
 
     def begin(self, initializations: Sequence[Initialization], data: Timeline) -> Build:
-        """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first.
-
-        `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no
-        metadata table, ConflictError while a listed partition has files of the action's deltacommit.
+        """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first. `data`
+        is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no metadata
+        table, ConflictError while a listed partition has files of the action's deltacommit.
         """
         listed = self.listed_by_deltacommit()
         if listed:
@@ -116,11 +115,10 @@ class IndexBuild:
     def publish(
         self, build: Build, written: Mapping[str, Sequence[NewBaseFile]], guard: Callable[[], None]
     ) -> TableConfig:
-        """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
-
-        `guard` raises when the table lock is lost: others may have committed since. Raises as it; BuildRolledBackError
-        when another process rolled the build back, or started slices of the partitions after unfinished ones;
-        ConflictError when another process built a partition meanwhile.
+        """Completes the deltacommit, where there is one, and lists the partitions; returns the properties. `guard`
+        raises when the table lock is lost: others may have committed since. Raises as it; BuildRolledBackError when
+        another process rolled the build back, or started slices of the partitions after unfinished ones; ConflictError
+        when another process built a partition meanwhile.
         """
         config = TableConfig.load(self._storage)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
@@ -191,9 +189,7 @@ class IndexBuild:
         )
 
     def _abandoned(self, metadata_timeline: MetadataTimeline, names: Collection[str], config: TableConfig) -> list[str]:
-        """Of earlier attempts: the action's own, unless listed partitions need it; in version 6 those of Hudi's
-        indexer.
-        """
+        """Of earlier attempts: the action's own, unless listed partitions need it; in version 6 those of Hudi."""
         timeline = metadata_timeline.active.load()
         if not metadata_timeline.features.metadata_suffixes:
             is_there = timeline.find(self._instant, Action.DELTA_COMMIT) is not None
@@ -217,11 +213,9 @@ class IndexBuild:
             except StorageNotFoundError:  # it holds no file group any more
                 initialized = {}
             if any(initialized.get(file_id) != target.instant for file_id in target.file_ids):
-                raise BuildRolledBackError(
-                    f"the metadata partition `{name}` was compacted, or initialized again, while it was built",
-                    path=target.folder,
-                    remedy="run the indexing again",
-                )
+                message = f"the metadata partition `{name}` was compacted, or initialized again, while it was built"
+                remedy = "run the indexing again"
+                raise BuildRolledBackError(message, path=target.folder, remedy=remedy)
 
 
 def heartbeat_path(metadata_instant: str) -> str:
@@ -230,12 +224,10 @@ def heartbeat_path(metadata_instant: str) -> str:
 
 
 class BuildHeartbeat:
-    """The heartbeat of a build's deltacommit, which stays pending without the table lock; of one instant at a time.
-
-    A writer of Hudi 1.2 streams its records to the metadata table of versions 8 and 9, whose policy of failed writes is
-    LAZY then (HoodieMetadataWriteUtils.createMetadataWriteConfig): its next clean there rolls back every pending
-    deltacommit without a fresh heartbeat, those of indexing actions, too
-    (BaseHoodieTableServiceClient.getInstantsToRollback).
+    """The heartbeat of a build's deltacommit, which stays pending without the table lock; of one instant at a time. A
+    writer of Hudi 1.2 streams its records to the metadata table of versions 8 and 9, whose policy of failed writes is
+    LAZY then (HoodieMetadataWriteUtils.createMetadataWriteConfig): its next clean rolls back every pending deltacommit
+    without a fresh heartbeat, those of indexing actions, too (BaseHoodieTableServiceClient.getInstantsToRollback).
     """
 
     def __init__(self, storage: Storage) -> None:

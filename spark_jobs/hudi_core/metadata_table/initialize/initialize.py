@@ -29,8 +29,8 @@ from hudi_core.metadata_table.initialize.target import (
 )
 from hudi_core.metadata_table.instants import SOLO_COMMIT, initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.partitions.files import initial_listing
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.partitions.single_files import initial_listing
 from hudi_core.metadata_table.read.snapshot import partitions_there
 from hudi_core.metadata_table.record import block_schema, commit_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
@@ -88,20 +88,16 @@ class MetadataCreation:
 
     def check(self) -> None:
         """Raises ConflictError while an indexing action builds partitions, and in version 6, as Hudi, while an action
-        is pending.
-
-        Hudi initializes a partition beside its indexer. Here not: an initialization rolls dead attempts back, and a
-        rebuild of the table deletes all folders, while an indexer works without the lock.
+        is pending. Hudi initializes a partition beside its indexer. Here not: an initialization rolls dead attempts
+        back, and a rebuild of the table deletes all folders, while an indexer works without the lock.
         """
         self._check_rest(*self._data())
 
     def initialize_table(self, listing: FileListing | None = None) -> TableConfig:
         """Creates the metadata table with the partition `files`, where the properties list none or it is gone
-        (partitions_there); returns them as they are then.
-
-        `listing` shows the data table's files, the storage's by default. What a dead attempt, or an unfinished drop,
-        left is deleted first, indexes and all. Raises before anything is written as check and CutFileError for a file
-        that lost bytes; as begin where the lock is lost, or another writer completed an instant. Memory: the listing.
+        (partitions_there); returns them as they are then. `listing` shows the data table's files, by default the
+        storage's. What a dead attempt, or an unfinished drop, left is deleted first, with the indexes. Raises before
+        anything is written as check and CutFileError for a file that lost bytes; then as begin. Memory: the listing.
         """
         config, data = self._data()
         if partitions_there(self._storage, config):
@@ -127,11 +123,10 @@ class MetadataCreation:
         return self._begin(config, data, initialization)
 
     def begin(self, initialization: Initialization, since: Timeline | None = None) -> TableConfig:
-        """Adds a partition to the metadata table; returns the properties, which list it then.
-
-        `since` is the data table's timeline that the initialization was made from, by default that of now. Raises as
-        check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; the errors of
-        `Initialization.fill` and of the guard; ConflictError where an instant has completed since.
+        """Adds a partition to the metadata table; returns the properties, which list it then. `since` is the data
+        table's timeline that the initialization was made from, by default that of now. Raises as check and
+        MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; as `Initialization.fill` and
+        the guard; ConflictError where an instant has completed since.
         """
         config, data = self._data()
         if initialization.name in config.metadata_partitions:
@@ -169,11 +164,9 @@ class MetadataCreation:
         now = ActiveTimeline(self._storage, config).load().completed()
         late = sorted(now.requested_times - data.completed().requested_times)
         if late:
-            raise ConflictError(
-                f"{late[0]} was completed while the metadata partition `{name}` was initialized, which lacks it",
-                path=config.path,
-                remedy="let all writers of the table take its lock (docs/locks.md), and run this again",
-            )
+            message = f"{late[0]} was completed while the metadata partition `{name}` was initialized, which lacks it"
+            remedy = "let all writers of the table take its lock (docs/locks.md), and run this again"
+            raise ConflictError(message, path=config.path, remedy=remedy)
         self._guard()
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
@@ -196,22 +189,18 @@ class MetadataCreation:
         if oldest is not None and config.features.metadata_needs_rest:
             times = ", ".join(sorted(pending.requested_times))
             way_on = _way_on(ActiveTimeline(self._storage, config), oldest)
-            raise ConflictError(
-                f"the metadata table cannot begin while actions of the table are pending: {times}",
-                path=config.path,
-                remedy=f"wait until they are completed; {way_on}; then run this again",
-            )
+            message = f"the metadata table cannot begin while actions of the table are pending: {times}"
+            remedy = f"wait until they are completed; {way_on}; then run this again"
+            raise ConflictError(message, path=config.path, remedy=remedy)
 
 
 def committed_files(
     listing: FileListing, data: Timeline, refuse_cut: Callable[[FileInfo], None] | None = None
 ) -> dict[str, dict[str, int]]:
     """The files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition of the
-    listing.
-
-    `data` is the data table's timeline, loaded under the table lock. A file counts when its instant is not pending and
-    not later than the latest completed one, and it is not empty: Hudi refuses to list such. Of each `refuse_cut` is
-    asked first, which raises where it lost bytes. Memory: the listing.
+    listing. `data` is the data table's timeline, loaded under the table lock. A file counts when its instant is not
+    pending and not later than the latest completed one, and it is not empty: Hudi refuses to list such. `refuse_cut` is
+    asked first, and raises where it lost bytes. Memory: the listing.
     """
     pending, last = _pending(data).requested_times, data.last_completed()
     latest = SOLO_COMMIT if last is None else last.requested_time
@@ -232,8 +221,7 @@ def committed_files(
 
 def _pending(data: Timeline) -> Timeline:
     """All pending instants but indexing actions. Savepoints matter, too (getPendingDataInstants,
-    anyPendingDataInstant): beside an unfinished one Hudi leaves the files of a completed commit out, or in version 6
-    does not start.
+    anyPendingDataInstant): beside one Hudi leaves the files of a completed commit out, or in version 6 does not start.
     """
     return data.pending_changes().filter(lambda item: item.action != Action.INDEXING)
 
@@ -253,11 +241,9 @@ def _way_on(active: ActiveTimeline, item: Instant) -> str:
 def refuse_without_table(config: TableConfig) -> None:
     """Raises MetadataUnavailableError when there is no metadata table."""
     if FILES_PARTITION not in config.metadata_partitions:
-        raise MetadataUnavailableError(
-            "the table has no metadata table that an index could be added to",
-            path=config.path,
-            remedy="create it first: `hudictl metadata create TABLE`",
-        )
+        message = "the table has no metadata table that an index could be added to"
+        remedy = "create it first: `hudictl metadata create TABLE`"
+        raise MetadataUnavailableError(message, path=config.path, remedy=remedy)
 
 
 def refuse_building(data: Timeline, path_of: Callable[[Instant], str]) -> None:
@@ -265,11 +251,9 @@ def refuse_building(data: Timeline, path_of: Callable[[Instant], str]) -> None:
     pending = data.pending().of_actions(Action.INDEXING)
     building = next((item for item in pending if item.state is State.INFLIGHT), None)
     if building is not None:
-        raise ConflictError(
-            f"indexing {building.requested_time} is building partitions of the metadata table",
-            path=path_of(building),
-            remedy=(
-                "run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; then run "
-                "this again"
-            ),
+        message = f"indexing {building.requested_time} is building partitions of the metadata table"
+        remedy = (
+            "run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; then run "
+            "this again"
         )
+        raise ConflictError(message, path=path_of(building), remedy=remedy)

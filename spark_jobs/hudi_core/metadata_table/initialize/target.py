@@ -17,13 +17,12 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig, update_properties
 from hudi_core.config.versions import TableVersion
 from hudi_core.errors import BuildRolledBackError, ExecutionError, StorageExistsError
-from hudi_core.metadata_table.instants import initial_instant
+from hudi_core.metadata_table.instants import initial_instant, marks
 from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.metadata_table.read.file_group import ROOT, metadata_path
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.timeline import NEWER_COUNTS, MetadataTimeline, latest_schema
-from hudi_core.metadata_table.whole_until import marks
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.model.partition import PARTITION_METADATA, check_file_name, check_file_names, join
@@ -88,11 +87,9 @@ class NewPartition:
         """Raises BuildRolledBackError when the group's first log file is gone: another rebuilt the partition."""
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
-            raise BuildRolledBackError(
-                f"another process rolled back what was built of the metadata partition `{self.name}`",
-                path=path,
-                remedy="run the indexing again",
-            )
+            message = f"another process rolled back what was built of the metadata partition `{self.name}`"
+            remedy = "run the indexing again"
+            raise BuildRolledBackError(message, path=path, remedy=remedy)
 
     def write(self, storage: Storage, records: Iterable[Record]) -> list[NewBaseFile]:
         """Writes records from this process. Raises ValueError for two of one key. Memory: all as encoded cells."""
@@ -186,10 +183,8 @@ def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
         if item.file_id not in target.file_ids or not item.name.endswith(f"_{target.instant}.hfile") or item.size <= 0
     ]
     if len(by_group) != len(written) or wrong:
-        raise ExecutionError(
-            f"what was written of the metadata partition `{target.name}` does not fit its file groups",
-            path=target.folder,
-        )
+        message = f"what was written of the metadata partition `{target.name}` does not fit its file groups"
+        raise ExecutionError(message, path=target.folder)
 
 
 def remove_attempts(
@@ -202,9 +197,8 @@ def remove_attempts(
 
 def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str]) -> TableConfig:
     """Lists inflight partitions as initialized ones in the table's properties; returns these. The caller holds the
-    table lock.
-
-    The partitions hold everything that completed so far; of secondary indexes the properties say so (whole_until).
+    table lock. The partitions hold everything that completed so far; of secondary indexes the properties say so
+    (instants.marks).
     """
     data = ActiveTimeline(storage, config).load()
     return update_properties(
@@ -219,7 +213,6 @@ def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str])
 
 def initialize_groups(metadata_timeline: MetadataTimeline, data: Timeline, name: str, file_ids: Sequence[str]) -> None:
     """Adds file groups without records to a partition, as for a new data partition of a partitioned record index.
-
     `data` is the data table's timeline. The caller holds the table lock. It may be repeated after a crash: files of an
     incomplete deltacommit are ignored, and the same groups are created under the next instant.
     """

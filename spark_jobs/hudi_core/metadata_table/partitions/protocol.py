@@ -110,11 +110,9 @@ def numbered_file_ids(prefix: str, count: int) -> list[str]:
 
 def unknown_partition(name: str) -> UnsupportedError:
     """For a metadata partition that Hudi 0.15 to 1.2 do not make, or whose records no code here makes."""
-    return UnsupportedError(
-        f"the metadata partition `{name}` holds records that this release cannot keep true",
-        path=f".hoodie/metadata/{name}",
-        remedy=(
-            f"drop it with `hudictl metadata drop TABLE --partition {name}`, or the metadata table: Hudi's next write "
-            "rebuilds it"
-        ),
+    message = f"the metadata partition `{name}` holds records that this release cannot keep true"
+    remedy = (
+        f"drop it with `hudictl metadata drop TABLE --partition {name}`, or the metadata table: Hudi's next write "
+        "rebuilds it"
     )
+    return UnsupportedError(message, path=f".hoodie/metadata/{name}", remedy=remedy)

@@ -10,15 +10,11 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
-from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
-from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
-from hudi_core.metadata_table.partitions.expression_index import ExpressionIndexPartition
-from hudi_core.metadata_table.partitions.files import FilesPartition
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, unknown_partition
-from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexPartition, SecondaryIndexPartition
 from hudi_core.metadata_table.partitions.row_level import RowLevelPartition
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
+from hudi_core.metadata_table.partitions.single_files import BloomFiltersPartition, ColumnStatsPartition, FilesPartition
+from hudi_core.metadata_table.partitions.whole_ranges import ExpressionIndexPartition, PartitionStatsPartition
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
 
 PARTITION_TYPES: Final[tuple[type[PartitionType], ...]] = (

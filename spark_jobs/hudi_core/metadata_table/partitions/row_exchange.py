@@ -66,9 +66,7 @@ def _rows(partition: str, text: str) -> IndexRows:
 
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
-    """The change of one data file group. `others`: rows of a replaced one do not count where their keys are
-    elsewhere.
-    """
+    """The change of one data file group. `others`: rows of a replaced one do not count if their keys are elsewhere."""
 
     uri: str
     storage_options: Mapping[str, str]
@@ -94,10 +92,9 @@ def _spec(text: str) -> ReaderSpec:
 
 
 def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion.
-
-    Raises what `conflict` makes of a key with two records; None: the first that came counts. Memory: a batch, and the
-    rows of one key.
+    """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion. Raises what
+    `conflict` makes of a key with two records; None: the first that came counts. Memory: a batch, and the rows of one
+    key.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -166,9 +163,8 @@ def log_contents(
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
     """A shard's log files: each an HFile block of records and a DELETE block of deleted keys (HoodieDeleteBlock), if
-    not empty.
-
-    `schema` is that of the values; `conflict` as distinct_rows. Memory: some three times `limit`, and a batch.
+    not empty. `schema` is that of the values; `conflict` as distinct_rows. Memory: some three times `limit`, and a
+    batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
     filling = _Filling(partition, headers)

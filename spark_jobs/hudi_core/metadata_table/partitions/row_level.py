@@ -90,11 +90,9 @@ class RecordGroups:
         if None in self.counts:
             return 0, self.counts[None]
         if partition not in self.counts:
-            raise ConfigError(
-                f"the record index has no file groups for the data partition {partition!r}",
-                path=".hoodie/metadata/record_index",
-                remedy="its file groups are created before its first records",
-            )
+            message = f"the record index has no file groups for the data partition {partition!r}"
+            remedy = "its file groups are created before its first records"
+            raise ConfigError(message, path=".hoodie/metadata/record_index", remedy=remedy)
         first = sum(count for name, count in self.counts.items() if name is not None and name < partition)
         return first, self.counts[partition]
 
@@ -157,10 +155,9 @@ class ChangeReader:
         entries: Callable[[SliceReader, FileSlice], Iterable[pa.RecordBatch]],
         schema: pa.Schema,
     ) -> Iterator[tuple[bool, pa.RecordBatch]]:
-        """The entries that a change added (True) and removed (False).
-
-        `entries` reads those of a slice, of `schema`, whose first column (string) distinguishes them. Memory: a batch;
-        of a file group with slices before and after, the entries of both.
+        """The entries that a change added (True) and removed (False). `entries` reads those of a slice, of `schema`,
+        whose first column (string) distinguishes them. Memory: a batch; of a file group with slices before and after,
+        the entries of both.
         """
         before, after = change.before, change.after
         if before is None or after is None:
@@ -206,10 +203,9 @@ class RowLevelPartition(PartitionType):
 
     @abstractmethod
     def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:
-        """`schema` is that of the stored records (record.block_schema), `zone` that of instants.
-
-        Raises UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index
-        without a definition.
+        """`schema` is that of the stored records (record.block_schema), `zone` that of instants. Raises
+        UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index without a
+        definition.
         """
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:

@@ -29,7 +29,7 @@ from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.history.archived import ArchivedTimeline, load_history
 from hudi_core.metadata_table.indexed_table import load_index_definitions
-from hudi_core.metadata_table.instants import data_instant, is_solo
+from hudi_core.metadata_table.instants import completed_up_to, data_instant, is_solo, marked_until, reaches_back
 from hudi_core.metadata_table.partition_type import (
     COLUMN_STATS,
     EXPRESSION_PREFIX,
@@ -40,7 +40,6 @@ from hudi_core.metadata_table.partition_type import (
 )
 from hudi_core.metadata_table.read.file_group import data_files
 from hudi_core.metadata_table.records.file_statistics import REWRITES
-from hudi_core.metadata_table.whole_until import completed_up_to, marked_until, reaches_back
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -69,12 +68,10 @@ class Completeness:
         self._active = ActiveTimeline(snapshot.storage, snapshot.config)
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
-        """The file groups of whose rows a row-level index may lack some; None: all of them.
-
-        Of a secondary index those that a commit put rows into without a record in the index, and those that a
-        clustering made of such; of the record index those in which deleted keys may have been written again, or their
-        rows may have stayed. None where the active timeline does not reach back to when the index was last known to be
-        whole.
+        """The file groups of whose rows a row-level index may lack some; None: all of them. Of a secondary index those
+        that a commit put rows into without a record in the index, and those that a clustering made of such; of the
+        record index those in which deleted keys may have been written again, or their rows may have stayed. None where
+        the active timeline does not reach back to when the index was last known to be whole.
         """
         of_keys = index == RECORD_INDEX
         if self.uncommitted or (of_keys and not self.has_true_locations):
@@ -181,12 +178,11 @@ class Completeness:
 
 
 def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool) -> list[Instant]:
-    """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows.
-
-    A writer on table version 6 leaves them: one that has an index to begin while an operation is pending initializes
-    nothing, and records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0 and
-    1.2.0). Writes from before the first deltacommit of the active metadata timeline are not looked at: they are
-    archived there, or in the table from its beginning. `by_completion`: from version 8 on that order counts.
+    """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows. A writer
+    on table version 6 leaves them: one that has an index to begin while an operation is pending initializes nothing,
+    and records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0 and 1.2.0).
+    Writes from before the first deltacommit of the active metadata timeline are not looked at: they are archived there,
+    or in the table from its beginning. `by_completion`: from version 8 on that order counts.
     """
     recorded = (
         metadata.completed().of_actions(Action.DELTA_COMMIT).filter(lambda item: not is_solo(item.requested_time))
@@ -206,9 +202,8 @@ def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool
 
 def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
     """The listed indexes whose ranges of whole partitions may lack values: `partition_stats` and expression indexes of
-    a merge-on-read table, unless their definition says that 1.1 or later made them.
-
-    The timeline does not tell in which partitions: a plan that was pending may have been removed since.
+    a merge-on-read table, unless their definition says that 1.1 or later made them. The timeline does not tell in which
+    partitions: a plan that was pending may have been removed since.
     """
     if not config.is_merge_on_read:
         return frozenset()
@@ -226,12 +221,11 @@ def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
 
 def has_overtaken_ranges(snapshot: MetadataTableSnapshot, since: str) -> bool:
     """Whether a commit after instant `since` may have recorded the range of a partition above that of a write which
-    completed later, so that readers by that range skip rows of the write (docs/decisions/0018).
-
-    Hudi recomputes the range of a partition from the files that a commit finds when it completes. Log files of the
-    metadata table merge by the instants in their names, that is by request; in layout 1, where the answer is no, as
-    they were written. True where the archive cannot be read. Cost: the times of the archived instants after `since`,
-    and the metadata of the commits that completed behind a later one; where these bring new values, of the later ones.
+    completed later, so that readers by that range skip rows of the write (docs/decisions/0018). Hudi recomputes the
+    range of a partition from the files that a commit finds when it completes. Log files of the metadata table merge by
+    the instants in their names, that is by request; in layout 1, where the answer is no, as they were written. True
+    where the archive cannot be read. Cost: the times of the archived instants after `since`, and the metadata of the
+    commits that completed behind a later one; where these bring new values, of the later ones.
     """
     config, data = snapshot.config, snapshot.data_timeline
     if not config.features.log_name_has_delta_commit:

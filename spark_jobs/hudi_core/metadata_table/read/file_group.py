@@ -52,11 +52,9 @@ class MergedSlice:
 
 def merged_slices(folder: str, files: Iterable[FileInfo], timeline: Timeline, layout: int) -> list[MergedSlice]:
     """The slices of a partition's file groups, sorted by file id: a key's hash gives the position in this list
-    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex).
-
-    `files` is the listing of `folder`, `timeline` the metadata timeline. A slice that a pending compaction has started,
-    and the one before, are read as one (getPartitionLatestMergedFileSlices). Whether a log block counts is not judged
-    here.
+    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex). `files` is the listing of `folder`, `timeline` the metadata
+    timeline. A slice that a pending compaction has started, and the one before, are read as one
+    (getPartitionLatestMergedFileSlices). Whether a log block counts is not judged here.
     """
     return [_merged(group) for group in file_groups(folder, files, timeline, layout)]
 
@@ -118,18 +116,15 @@ def latest_slices(
     pending: Mapping[FileGroupId, str] | None = None,
 ) -> list[LatestSlice]:
     """Of all file groups of a partition, in the order of merged_slices; `pending` of pending_bases, for layout 1.
-
     Raises StorageNotFoundError when the partition holds no file group.
     """
     folder = f"{ROOT}/{partition}"
     files = storage.list_files(folder)
     slices = merged_slices(folder, files, timeline, layout)
     if not slices:
-        raise StorageNotFoundError(
-            f"hoodie.properties lists the metadata partition `{partition}`, but it holds no file group",
-            path=folder,
-            remedy="take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again",
-        )
+        message = f"hoodie.properties lists the metadata partition `{partition}`, but it holds no file group"
+        remedy = "take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again"
+        raise StorageNotFoundError(message, path=folder, remedy=remedy)
     planned = pending or {}
     found = []
     for item in slices:
@@ -170,9 +165,8 @@ class BlocksOf:
 
 
 def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> BlocksOf:
-    """The blocks of `instant` that no later rollback command cancels (AbstractHoodieLogRecordReader.scanInternalV1).
-
-    A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
+    """The blocks of `instant` that no later rollback command cancels (AbstractHoodieLogRecordReader.scanInternalV1). A
+    block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
     attempt may only publish when no block of its instant is live. Raises CorruptFileError for a damaged log file.
     """
     return blocks_by_instant(storage, logs).get(instant, BlocksOf())
@@ -185,11 +179,9 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
     for info in logs:
         for block in walk(log_reader(storage, info), info.size, info.path):
             if isinstance(block, CorruptBlock):
-                raise CorruptFileError(
-                    f"the metadata table's log file has a damaged block: {block.reason}",
-                    path=info.path,
-                    remedy="drop the metadata table and let Hudi's writer rebuild it",
-                )
+                message = f"the metadata table's log file has a damaged block: {block.reason}"
+                remedy = "drop the metadata table and let Hudi's writer rebuild it"
+                raise CorruptFileError(message, path=info.path, remedy=remedy)
             target = block.target_instant_time
             if block.is_rollback and target is not None:
                 live.pop(target, None)

@@ -68,10 +68,9 @@ class LiveBlock:
 
 
 def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LiveBlock]:
-    """The blocks that count in the order in which they merge (filegroup.read.log_scan). Contents are not read.
-
-    Raises CorruptFileError for a damaged block that no later rollback cancels: its records are lost, and an answer
-    without them would be silently wrong (Hudi passes over such a block).
+    """The blocks that count in the order in which they merge (filegroup.read.log_scan). Contents are not read. Raises
+    CorruptFileError for a damaged block that no later rollback cancels: its records are lost, and an answer without
+    them would be silently wrong (Hudi passes over such a block).
     """
     readers: dict[str, ReadAt] = {}
 
@@ -97,11 +96,10 @@ def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter)
 def valid_instants(
     data: Timeline, metadata: Timeline, rolled_back: RolledBack, *, suffixes: bool = True
 ) -> frozenset[str]:
-    """The instants whose blocks count, of the data table's and the metadata table's timelines.
-
-    `suffixes`: instants of the metadata table alone have a suffix (TableVersion.metadata_suffixes); else all completed
-    deltacommits that are not pending on the data timeline count. Instants that were rolled back count as well: only
-    rollback commands cancel their blocks. Archiving waits until the metadata table has compacted an instant.
+    """The instants whose blocks count, of the data table's and the metadata table's timelines. `suffixes`: instants of
+    the metadata table alone have a suffix (TableVersion.metadata_suffixes); else all completed deltacommits that are
+    not pending on the data timeline count. Instants that were rolled back count as well: only rollback commands cancel
+    their blocks. Archiving waits until the metadata table has compacted an instant.
     """
     valid = {instant.requested_time for instant in data.completed()}
     pending = data.pending().requested_times
@@ -123,9 +121,8 @@ def valid_instants(
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
     """What a completed rollback or restore of the data table rolled back; raises CorruptFileError where it does not
-    say.
-
-    The completed file of a rollback is empty after a crash; its plan then names the instant (getRollbackedCommits).
+    say. The completed file of a rollback is empty after a crash; its plan then names the instant
+    (getRollbackedCommits).
     """
     path = timeline.path_of(instant)
     details = timeline.read_of(instant)

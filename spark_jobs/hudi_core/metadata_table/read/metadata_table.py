@@ -50,9 +50,8 @@ log = logging.getLogger(__name__)
 
 
 class MetadataTable:
-    """The metadata table at `data_timeline`, read on demand and kept: one value is one view.
-
-    Raises MetadataUnavailableError from the first query on when the table has no readable metadata table, or lacks the
+    """The metadata table at `data_timeline`, read on demand and kept: one value is one view. Raises
+    MetadataUnavailableError from the first query on when the table has no readable metadata table, or lacks the
     requested partition; CorruptFileError when it is damaged or names files outside the table.
     """
 
@@ -123,13 +122,11 @@ class MetadataTable:
         files: Mapping[str, Iterable[str]] | None = None,
     ) -> dict[str, pa.Table]:
         """Per column (dotted names), the statistics of its values in each base and log file, sorted by partition and
-        file.
-
-        `files` (partition path to plain names) reads these only, by point lookups; else all files of `partitions`, or
-        of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark reports it, null
-        where unknown or all is null (the null type for a nested or unknown column); `null_count`, `value_count`,
-        `uncompressed_size` (bytes, 0 of a log file): int64; `is_tight`: bool. A file without a row is not indexed: it
-        may match.
+        file. `files` (partition path to plain names) reads these only, by point lookups; else all files of
+        `partitions`, or of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark
+        reports it, null where unknown or all is null (the null type for a nested or unknown column); `null_count`,
+        `value_count`, `uncompressed_size` (bytes, 0 of a log file): int64; `is_tight`: bool. A file without a row is
+        not indexed: it may match.
         """
         return statistics.column_stats(
             self._statistics(COLUMN_STATS), columns, self._types, self.list_partitions, partitions, files
@@ -157,9 +154,8 @@ class MetadataTable:
         return self.record_index.locations(keys)
 
     def secondary_keys(self, index: str, values: Iterable[str | None]) -> dict[str | None, list[str]]:
-        """The record keys of the rows with each of `values` in the column of a secondary index, sorted.
-
-        Values are text, as Java prints them. The rows were so at `data_timeline`; values without rows are absent.
+        """The record keys of the rows with each of `values` in the column of a secondary index, sorted. Values are
+        text, as Java prints them. The rows were so at `data_timeline`; values without rows are absent.
         """
         definition = self._definitions.get(index)
         by_value = definition is not None and definition.version > 1
@@ -171,10 +167,9 @@ class MetadataTable:
         return self._metadata_snapshot.current(index)
 
     def covers_all_rows(self, index: str) -> bool:
-        """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows.
-
-        Not where a commit was being written while it was built: Hudi 1.2.0 omits the changes of a write whose options
-        enable an index in that.
+        """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows. Not where
+        a commit was being written while it was built: Hudi 1.2.0 omits the changes of a write whose options enable an
+        index in that.
         """
         built = self._metadata_snapshot.built_at(index)
         if built is None:

@@ -32,11 +32,9 @@ def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
     numbers = {int(match["number"]) for match in matches if match is not None}
     missing = sorted(set(range(max(numbers, default=-1) + 1)) - numbers)
     if missing and all(matches):
-        raise CorruptFileError(
-            f"of the index's file groups number {missing[0]} is not there",
-            path=folder,
-            remedy="drop the index with `hudictl metadata drop TABLE --partition …`, then create it again",
-        )
+        message = f"of the index's file groups number {missing[0]} is not there"
+        remedy = "drop the index with `hudictl metadata drop TABLE --partition …`, then create it again"
+        raise CorruptFileError(message, path=folder, remedy=remedy)
 
 
 class MetadataPartition(Generic[T]):
@@ -53,11 +51,9 @@ class MetadataPartition(Generic[T]):
     ) -> None:
         """`is_remote`: file groups are read in parallel. Raises CorruptFileError where there is none."""
         if not groups:
-            raise CorruptFileError(
-                f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group",
-                path=folder,
-                remedy="take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again",
-            )
+            message = f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group"
+            remedy = "take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again"
+            raise CorruptFileError(message, path=folder, remedy=remedy)
         self.name = name
         self._folder = folder
         self.groups = tuple(groups)
@@ -79,9 +75,8 @@ class MetadataPartition(Generic[T]):
         return found
 
     def with_prefixes(self, prefixes: Iterable[str], hashed: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
-        """The keys that start with one of `prefixes`, and their records, group by group.
-
-        `hashed` are the hashed parts of (distinct) prefixes that hold them: then only their groups are read, else all.
+        """The keys that start with one of `prefixes`, and their records, group by group. `hashed` are the hashed parts
+        of (distinct) prefixes that hold them: then only their groups are read, else all.
         """
         starts = list(prefixes)
         if not starts:

@@ -183,10 +183,9 @@ def record_keys(
 
 @dataclass(frozen=True, slots=True)
 class OtherPartitions:
-    """A global record index before an overwrite, and the data partitions that this replaces.
-
-    `slices` are the index's file groups in order, `blocks` the log blocks that count, `zone` that of instants.
-    `refuses`: the overwrite is not committed, so that a key which comes can be refused.
+    """A global record index before an overwrite, and the data partitions that this replaces. `slices` are the index's
+    file groups in order, `blocks` the log blocks that count, `zone` that of instants. `refuses`: the overwrite is not
+    committed, so that a key which comes can be refused.
     """
 
     replaced: tuple[str, ...]

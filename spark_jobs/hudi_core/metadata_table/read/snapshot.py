@@ -10,7 +10,7 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import MetadataUnavailableError, StorageNotFoundError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_initialization, is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import (
@@ -61,10 +61,8 @@ class MetadataTableSnapshot:
         self._stats: dict[Instant, tuple[WrittenFile, ...]] = {}
 
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
-        """The file groups of partition `name`, sorted by file id.
-
-        Raises MetadataUnavailableError when the table's properties do not list it, or there is no metadata table to
-        read; CorruptFileError as checked_slices.
+        """The file groups of partition `name`, sorted by file id. Raises MetadataUnavailableError when the table's
+        properties do not list it, or there is no metadata table to read; CorruptFileError as checked_slices.
         """
         if name not in self.config.metadata_partitions:
             raise MetadataUnavailableError(
@@ -93,7 +91,6 @@ class MetadataTableSnapshot:
 
     def current(self, name: str) -> bool:
         """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
-
         The number of file groups is not stored, and the properties may be older than a drop or resize, which delists
         the index first: a snapshot taken during the deletion misses keys. A clean of the metadata table returns False
         without need.
@@ -132,9 +129,7 @@ class MetadataTableSnapshot:
 
     def built_at(self, name: str) -> str | None:
         """The completion time of the deltacommit by which a partition was initialized last; in layout 1 its requested
-        time.
-
-        None where its files were cleaned and it was archived, or the index was built by an indexing action.
+        time. None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
         files = data_files(self.files(name))
         first = {parsed.instant for _, parsed in files if is_initialization(parsed.instant)}

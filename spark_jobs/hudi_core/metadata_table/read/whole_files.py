@@ -54,7 +54,6 @@ def refuse_short(
     named_by_writer: bool,
 ) -> None:
     """Raises CorruptFileError naming a file of `slices` that has fewer bytes than the metadata table's commits say.
-
     `files` lists the partition's `folder`; `timeline` is without what readers do not count. `named_by_writer`: log
     files are named after the instant that wrote them (layout 2). Where not, a missing file is found here, too. A writer
     that was taken for dead may have completed the commit beside its successor: the file may be that of either. Not
@@ -75,17 +74,11 @@ def refuse_short(
         info = used.get(_name(stat))
         wrote = f"the metadata table's {commit.action} {commit.requested_time} wrote"
         if info is not None and info.size < min(_sizes(stat, commit, info, attempts_of)):
-            raise CorruptFileError(
-                f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it has {info.size}",
-                path=info.path,
-                remedy=DAMAGED,
-            )
+            message = f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it has {info.size}"
+            raise CorruptFileError(message, path=info.path, remedy=DAMAGED)
         if not named_by_writer and _name(stat) not in there and needed.has(stat):
-            raise CorruptFileError(
-                f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it is not there",
-                path=f"{folder}/{_name(stat)}",
-                remedy=DAMAGED,
-            )
+            message = f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it is not there"
+            raise CorruptFileError(message, path=f"{folder}/{_name(stat)}", remedy=DAMAGED)
 
 
 def _sizes(stat: WrittenFile, commit: Instant, info: FileInfo, attempts_of: StatsOfAttempts) -> list[int]:
@@ -162,11 +155,10 @@ def refuse_missing(
     stats_of: StatsOf,
 ) -> None:
     """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, as
-    refuse_short, in layout 2.
-
-    What is `pending` on the data timeline is not looked for: no reader counts it. It does say when an index was made
-    that is listed already, and whose indexing is still pending. Found are a base file, and a log file of a commit that
-    left the partition no other file: always so in `files`, which has one file group. Archived commits are not read.
+    refuse_short, in layout 2. What is `pending` on the data timeline is not looked for: no reader counts it. It does
+    say when an index was made that is listed already, and whose indexing is still pending. Found are a base file, and a
+    log file of a commit that left the partition no other file: always so in `files`, which has one file group. Archived
+    commits are not read.
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}
@@ -189,20 +181,17 @@ def refuse_missing(
                 and file not in present
                 and commit.completed_at >= starts.get(stat.file_id, "")
             ):
-                raise CorruptFileError(
-                    f"the metadata table's {commit.action} {commit.requested_time} wrote this file, but it is "
-                    "not there",
-                    path=f"{folder}/{file}",
-                    remedy=DAMAGED,
+                message = (
+                    f"the metadata table's {commit.action} {commit.requested_time} wrote this file, but it is not there"
                 )
+                raise CorruptFileError(message, path=f"{folder}/{file}", remedy=DAMAGED)
 
 
 def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """By file group, the completion time from which on a commit's files belong to what is read of it.
-
-    That is the instant of the base file, as a compaction merges what completed before it was requested. Else the latest
-    creation counts: an index that an indexing action rebuilt lost the older log files; those written during the build
-    are not required. Where the creation was archived, the latest compaction came after it and found nothing to merge.
+    """By file group, the completion time from which on a commit's files belong to what is read of it. That is the
+    instant of the base file, as a compaction merges what completed before it was requested. Else the latest creation
+    counts: an index that an indexing action rebuilt lost the older log files; those written during the build are not
+    required. Where the creation was archived, the latest compaction came after it and found nothing to merge.
     """
     commits = timeline.commits()
     made = {item.requested_time: item.completed_at for item in commits if item.action == Action.DELTA_COMMIT}

@@ -21,8 +21,7 @@ from hudi_core.metadata_table.keys import (
     partition_stats_key,
 )
 from hudi_core.metadata_table.record import RecordRules, RecordType
-from hudi_core.metadata_table.records.bound_arrow import natural_type, to_arrow
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType, decode_bound, encode_bound
+from hudi_core.metadata_table.records.bounds import Bound, ValueType, decode_bound, encode_bound, natural_type, to_arrow
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
 from hudi_core.metadata_table.records.range_merge import (
     NUMBERS,
@@ -49,9 +48,7 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """One record, of a file's plain name or a partition's path. Not `is_tight`: the range may be wider than the
-    rows'.
-    """
+    """One record, of a file's name or a partition's path. Not `is_tight`: the range may be wider than the rows'."""
 
     name: str
     range: ColumnRange
@@ -126,10 +123,9 @@ def _stored_bound(
     same_form: bool,
     upper: bool,
 ) -> Any:
-    """The stored form of a merged bound: that of the record it comes from.
-
-    Where the newer one's type cannot hold it, the end of that type: readers of 0.15 take no bound for one that no row
-    meets. None, nothing is known, where the types have no order in common.
+    """The stored form of a merged bound: that of the record it comes from. Where the newer one's type cannot hold it,
+    the end of that type: readers of 0.15 take no bound for one that no row meets. None, nothing is known, where the
+    types have no order in common.
     """
     if outer is None:
         return None
@@ -157,11 +153,10 @@ def statistics_table(
     with_files: bool = True,
 ) -> pa.Table:
     """One row per (partition, statistics): `partition`, `file` (unless not `with_files`), `min`, `max`, `null_count`,
-    `value_count`, `uncompressed_size`, `is_tight`.
-
-    `min` and `max` have the type `arrow_type`, or with None the bounds' own; null where the range is unknown or all
-    values are null (`null_count == value_count`). Counts are as the writer gave them: of a log file, not those of its
-    rows. Sizes are of the column's chunks before compression, 0 in a log file.
+    `value_count`, `uncompressed_size`, `is_tight`. `min` and `max` have the type `arrow_type`, or with None the bounds'
+    own; null where the range is unknown or all values are null (`null_count == value_count`). Counts are as the writer
+    gave them: of a log file, not those of its rows. Sizes are of the column's chunks before compression, 0 in a log
+    file.
     """
     stats = [item for _, item in rows]
     ranges = [item.range for item in stats]

@@ -10,7 +10,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum, RecordRules, RecordType
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.view.file_group import DataFile
@@ -73,7 +73,6 @@ class FilterText:
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
     """The statistics of one data file. `rows` counts the rows of a base file, the records of a log file's data blocks.
-
     `ranges` are those of the indexed columns, also of columns that the file lacks; `expressions` are by metadata
     partition, without those that have nothing for such a file. `partial`: a log file of rows that lack columns, whose
     ranges without values are of those columns.
@@ -115,17 +114,15 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class CommitUpdate:
-    """What a completed write, compaction, clustering or overwrite did: the input of the partition types.
-
-    `operation` is the commit's `operationType` (enum name). `stats` and `replaced` file group ids are by partition
-    path, `written` the statistics of the written base and log files. Of each partition that it wrote to or replaced
-    groups of, `remaining` are the statistics of the other files in the slices after it, for types with
-    `needs.remaining`, and `recorded` the ranges, by column, that the index holds of the partition as a whole.
-
-    `by_partition`: the records of single files are made elsewhere (prepare), and `written` holds one entry for all
-    files of a partition (range_merge.merge_statistics). `overtakes`: a write with an older instant is pending, and log
-    files of the metadata table merge in the order of instants. A range that replaced the older record would also
-    replace the one of that write, and hide its rows once it completes (docs/decisions/0010).
+    """What a completed write, compaction, clustering or overwrite did: the input of the partition types. `operation` is
+    the commit's `operationType` (enum name). `stats` and `replaced` file group ids are by partition path, `written` the
+    statistics of the written base and log files. Of each partition that it wrote to or replaced groups of, `remaining`
+    are the statistics of the other files in the slices after it, for types with `needs.remaining`, and `recorded` the
+    ranges, by column, that the index holds of the partition as a whole. `by_partition`: the records of single files are
+    made elsewhere (prepare), and `written` holds one entry for all files of a partition (range_merge.merge_statistics).
+    `overtakes`: a write with an older instant is pending, and log files of the metadata table merge in the order of
+    instants. A range that replaced the older record would also replace the one of that write, and hide its rows once it
+    completes (docs/decisions/0010).
     """
 
     instant: str

@@ -63,9 +63,8 @@ def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord
 def rollback_records(
     appended: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]] | None = None
 ) -> list[FilesRecord]:
-    """The records of a rollback: log files it appended (name to size) and files it deleted, by partition path.
-
-    Real Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit back instead
+    """The records of a rollback: log files it appended (name to size) and files it deleted, by partition path. Real
+    Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit back instead
     (convertMetadataToRollbackRecords), and so must a caller without `deleted`. FormatError when a file is in both.
     """
     gone = deleted or {}
@@ -96,9 +95,8 @@ def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: I
 
 
 def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
-    """The merged record of one key (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the file of `newer`.
-
-    A deletion removes the older live entry, and itself with it; without an older entry it stays, as it may meet one in
+    """The merged record of one key (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the file of `newer`. A
+    deletion removes the older live entry, and itself with it; without an older entry it stays, as it may meet one in
     the base file. Of two live entries the larger size counts, and a live entry replaces a deletion. Raises
     CorruptFileError when the types differ.
     """
@@ -165,10 +163,8 @@ def _file_name(partition: str, path: str) -> str:
 
 def files_record_of_cell(schema: str, key: bytes, value: bytes) -> FilesRecord | None:
     """The record of a large cell, decoded entry by entry without a dict for each: 1 µs a file, where the codec and the
-    checks take 4 µs. None where these have to read it or to refuse it.
-
-    A map's entries lie one behind the other, so the way from one to the next is a loop in Python; sizes and marks are
-    then read all at once.
+    checks take 4 µs. None where these have to read it or to refuse it. A map's entries lie one behind the other, so the
+    way from one to the next is a loop in Python; sizes and marks are then read all at once.
     """
     form = _form(schema)
     if form is None:

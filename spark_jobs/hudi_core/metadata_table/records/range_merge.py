@@ -26,8 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.metadata_table.records.bound_arrow import logical_and_type, widened_float
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType, logical_and_type, widened_float
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 
 _NULL_TYPE: Final = 1
@@ -86,10 +85,9 @@ def is_unknown(found: ColumnRange) -> bool:
 
 
 def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
-    """The range of all of them, of one column, in the encoding of the last one that has bounds; None of none.
-
-    Bounds of numbers of different width compare, as a column may have been widened; others that differ in type leave
-    the range unknown. Sums of counts and sizes hold also where they count rows twice, as in Hudi.
+    """The range of all of them, of one column, in the encoding of the last one that has bounds; None of none. Bounds of
+    numbers of different width compare, as a column may have been widened; others that differ in type leave the range
+    unknown. Sums of counts and sizes hold also where they count rows twice, as in Hudi.
     """
     found: ColumnRange | None = None
     for item in ranges:
@@ -178,10 +176,9 @@ def _in_wider_type(found: Bound | None, first: Bound | None, second: Bound | Non
 
 
 def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
-    """The statistics of files of one partition as those of one file without a name; filters are omitted.
-
-    A column or an expression that one of them does not record has no range: what is unknown of one is unknown of all.
-    Files that bound no rows (FileStatistics.bounds_rows) do not count. May be applied again to what it gives.
+    """The statistics of files of one partition as those of one file without a name; filters are omitted. A column or an
+    expression that one of them does not record has no range: what is unknown of one is unknown of all. Files that bound
+    no rows (FileStatistics.bounds_rows) do not count. May be applied again to what it gives.
     """
     place = DataFileRef(files[0].file.partition, "", sum(item.file.size for item in files), is_base=True)
     bounding = [item for item in files if item.bounds_rows]

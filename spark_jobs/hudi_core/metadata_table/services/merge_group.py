@@ -222,9 +222,7 @@ def _blanked(value: bytes, path: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class GroupUnit:
-    """A slice that one task compacts at `instant`; `blocks` count for readers, too, `schema` is that of stored
-    records.
-    """
+    """A slice that one task compacts at `instant`; `blocks` count for readers, too, `schema` is of stored records."""
 
     uri: str
     storage_options: Mapping[str, str]

@@ -33,10 +33,8 @@ from hudi_core.view.listing import FileListing
 @dataclass(frozen=True)
 class CommitPartitions:
     """The partition types that a table's properties list, without row-level indexes. `settings` are Hudi's options by
-    name, `schema` the table's behind a commit that changes it.
-
-    Raises UnsupportedError at the first use for a type that is unknown or that this release cannot maintain on the
-    table.
+    name, `schema` the table's behind a commit that changes it. Raises UnsupportedError at the first use for a type that
+    is unknown or that this release cannot maintain on the table.
     """
 
     storage: Storage
@@ -62,11 +60,9 @@ class CommitPartitions:
         by_partition: bool = False,
     ) -> dict[str, Iterable[Record]]:
         """The records of a pending commit by metadata partition; `written` are the statistics of its base and log files
-        for `requested`.
-
-        `by_partition` is as in CommitUpdate. Of a commit that has completed, `listing` gives the existing files. The
-        caller holds the table lock. Raises ConflictError when the requirements have grown: a partition's range would
-        not cover the new files.
+        for `requested`. `by_partition` is as in CommitUpdate. Of a commit that has completed, `listing` gives the
+        existing files. The caller holds the table lock. Raises ConflictError when the requirements have grown: a
+        partition's range would not cover the new files.
         """
         requirements = self.requirements()
         if not _covers(requested, requirements):
@@ -154,11 +150,10 @@ def widening(
     *,
     overtakes: bool = False,
 ) -> Widening:
-    """Compares the ranges with the files in the partitions' slices, and with `written`, by partition.
-
-    `names` are metadata partitions, `overtakes` is that of CommitUpdate. Memory: the statistics of the files in one
-    partition, and the records. Raises UnsupportedError for a range that is unknown, ConflictError for one of another
-    type that cannot be replaced now, and the errors of reading the files.
+    """Compares the ranges with the files in the partitions' slices, and with `written`, by partition. `names` are
+    metadata partitions, `overtakes` is that of CommitUpdate. Memory: the statistics of the files in one partition, and
+    the records. Raises UnsupportedError for a range that is unknown, ConflictError for one of another type that cannot
+    be replaced now, and the errors of reading the files.
     """
     partition_types = range_types(table, names)
     requirements = requirements_of(table, partition_types.values())
@@ -190,7 +185,6 @@ def widen_ranges(
     listing: FileListing | None = None,
 ) -> tuple[str, ...]:
     """Widens the ranges of `partitions` where they are too narrow; returns those partitions. No effect in layout 1.
-
     `data` is the data table's timeline, `listing` as in RemainingFiles. The older ranges are not replaced, but for
     those of another type: those of a pending write with an older instant still count. The caller holds the table lock.
     Errors and memory as widening.

@@ -76,11 +76,9 @@ class DeltaWriter:
 
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
         """Writes and completes deltacommit `instant` with `records` by metadata partition. No effect when it is
-        completed.
-
-        `staged` are finished blocks; repeated ones must be equal, as those of a dead attempt may stay beside ours. The
-        caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError for a
-        partition without file groups, before anything is written, and ConflictError for changed staged blocks.
+        completed. `staged` are finished blocks; repeated ones must be equal, as those of a dead attempt may stay beside
+        ours. The caller holds the table lock. No two records of a partition share a key. Raises StorageNotFoundError
+        for a partition without file groups, before anything is written, and ConflictError for changed staged blocks.
         """
         timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
@@ -95,12 +93,10 @@ class DeltaWriter:
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """As `write`, where the metadata table may hold nothing else of `instant`: it is rolled back there before it is
-        run again.
-
-        A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer; and
-        where that is gone there, once it is completed here: `check` raises, right before, where the instant may have
-        been rolled back. Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is
-        there, or appears meanwhile.
+        run again. A block counts for readers as soon as its instant completes on the data timeline, regardless of its
+        writer; and where that is gone there, once it is completed here: `check` raises, right before, where the instant
+        may have been rolled back. Raises ConflictError when another attempt's deltacommit, unfinished rollback or block
+        is there, or appears meanwhile.
         """
         timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)

@@ -27,7 +27,7 @@ from hudi_core.metadata_table.partitions.registry import maintained
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.range_merge import merge_statistics
-from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingTarget, Workers
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagedShard, StagingTarget, Workers
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ Groups = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Blocks for the file groups `groups`, and the merged statistics of each data partition (merge_statistics)."""
+    """Staged blocks, and the ids of the file groups that they are for, by index; of files also the merged statistics of
+    each data partition (merge_statistics).
+    """
 
     groups: Groups
     staged: Mapping[str, Sequence[StagedLog]]
-    wholes: tuple[FileStatistics, ...]
+    wholes: tuple[FileStatistics, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,6 @@ class PrepareUnit:
     files: tuple[DataFileRef, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StagedShard:
-    """Staged blocks of a file group; of the last shard the merged statistics of each data partition."""
-
-    logs: tuple[StagedLog, ...] = ()
-    wholes: tuple[FileStatistics, ...] = ()
-
-
 def prepare_files(
     workers: Workers,
     staging: StagingTarget,
@@ -83,7 +77,6 @@ def prepare_files(
     groups: Groups,
 ) -> Prepared:
     """Stages the records of `files` for the indexes in `groups`: `column_stats`, `bloom_filters`, expression indexes.
-
     Errors as Engine.exchange and read_file_statistics. Memory here: the names of the files, and the ranges of each data
     partition.
     """
@@ -106,7 +99,7 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
     storage, encoder = open_data_storage(staging.uri, staging.storage_options), RecordEncoder(staging.schema)
     groups, starts = target.groups, _starts(target.groups)
     made = {name: _records_of(name, target.requirements, staging.instant) for name in groups}
-    rows = _Rows()
+    rows = RecordRows()
     for _, files in groupby(unit.files, attrgetter("partition")):
         held: list[FileStatistics] = []
         for file in files:
@@ -115,11 +108,9 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
             for name, records in made.items():
                 for key, datum in records([statistics]):
                     if isinstance(datum, Mapping):
-                        rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
-                    if rows.is_full:
-                        yield from rows.batches()
+                        yield from rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
         whole = merge_statistics(held)
-        rows.add(starts[None], 1, whole.file.partition, to_text(whole).encode("ascii"))
+        yield from rows.add(starts[None], 1, whole.file.partition, to_text(whole).encode("ascii"))
     yield from rows.batches()
 
 
@@ -162,24 +153,23 @@ def _starts(groups: Groups) -> dict[str | None, int]:
     return dict(zip((*sorted(groups), None), accumulate(counts, initial=0), strict=True))
 
 
-class _Rows:
-    """Rows that wait for their batch, by metadata partition: the hash of the key gives their shard."""
+class RecordRows:
+    """Rows of an exchange that wait for their batch, by metadata partition: the hash of the key gives their shard."""
 
     def __init__(self) -> None:
         self._hashed: dict[tuple[int, int], tuple[list[str], list[bytes]]] = {}
         self._bytes = 0
         self._count = 0
 
-    @property
-    def is_full(self) -> bool:
-        return self._bytes >= _BATCH_BYTES or self._count >= _BATCH_ROWS
-
-    def add(self, start: int, groups: int, key: str, value: bytes) -> None:
+    def add(self, start: int, groups: int, key: str, value: bytes) -> Iterator[pa.RecordBatch]:
+        """Adds a row for one of `groups` shards from `start` on; the batches when they are full."""
         keys, values = self._hashed.setdefault((start, groups), ([], []))
         keys.append(key)
         values.append(value)
         self._bytes += len(value)
         self._count += 1
+        if self._bytes >= _BATCH_BYTES or self._count >= _BATCH_ROWS:
+            yield from self.batches()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for (start, groups), (keys, values) in self._hashed.items():

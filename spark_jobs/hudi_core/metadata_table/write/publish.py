@@ -40,31 +40,19 @@ from hudi_core.view.listing import CutFileError
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRows:
-    """The staged blocks of row-level indexes, and the file groups that these have: both by index."""
-
-    groups: Groups
-    staged: Staged
-
-
 @dataclass(frozen=True)
 class MetadataPublisher:
-    """Keeps the metadata table consistent while a service changes the data table.
-
-    Every method that writes is called under the table lock, before the action completes on the data timeline, and may
-    be repeated after a crash with the same arguments. The action is pending on the data timeline meanwhile, and an
-    instant that is rolled back leaves it only afterwards: of what is not pending there, readers count what the metadata
-    table completed. Call the `check_` methods before anything is written to the data table.
-
-    Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
-    statistics or filters (file_statistics.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
-    wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
-    (remaining_files.RemainingFiles). Of a prepared commit 600 for each column of each data partition, and one staged
-    log file at a time (row_exchange.LOG_BYTES), however many rows and files it wrote.
-
-    `config` lists a metadata table. `token` makes the names of log files this attempt's own. `settings` are the options
-    of the run, Hudi's names. `schema` is the table's behind a commit that changes it.
+    """Keeps the metadata table consistent while a service changes the data table. Every method that writes is called
+    under the table lock, before the action completes on the data timeline, and may be repeated after a crash with the
+    same arguments. The action is pending on the data timeline meanwhile, and an instant that is rolled back leaves it
+    only afterwards: of what is not pending there, readers count what the metadata table completed. Call the `check_`
+    methods before anything is written to the data table. Memory: the records of one action as encoded cells: some 300
+    bytes per deleted file, and 600 for each deletion of statistics or filters (file_statistics.MAX_DELETIONS). Of a
+    commit, some 600 for each column of each file that it wrote, each file's bloom filter as text (430 KB with Hudi's
+    defaults), and the ranges of one partition's files (remaining_files.RemainingFiles). Of a prepared commit 600 for
+    each column of each data partition, and one staged log file at a time (row_exchange.LOG_BYTES), however many rows
+    and files it wrote. `config` lists a metadata table. `token` makes the names of log files this attempt's own.
+    `settings` are the options of the run, Hudi's names. `schema` is the table's behind a commit that changes it.
     """
 
     storage: Storage
@@ -83,21 +71,18 @@ class MetadataPublisher:
             self._metadata_timeline.latest_slices(timeline, name)
 
     def check_commit(self) -> None:
-        """As check, for publish_commit.
-
-        Also raises UnsupportedError for a partition that this release cannot update; ConflictError for one that is to
-        be built and has no file groups yet: its builder would assume that this commit is in it.
+        """As check, for publish_commit. Also raises UnsupportedError for a partition that this release cannot update;
+        ConflictError for one that is to be built and has no file groups yet: its builder would assume that this commit
+        is in it.
         """
         absent = sorted(self.config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
-            raise ConflictError(
-                f"the metadata partitions {', '.join(absent)} are being initialized",
-                path=self.config.path,
-                remedy=(
-                    "run it again when they have file groups; where no process builds them any more, drop them with "
-                    "`hudictl metadata drop`"
-                ),
+            message = f"the metadata partitions {', '.join(absent)} are being initialized"
+            remedy = (
+                "run it again when they have file groups; where no process builds them any more, drop them with "
+                "`hudictl metadata drop`"
             )
+            raise ConflictError(message, path=self.config.path, remedy=remedy)
         self.check()
         self.commit_requirements()
 
@@ -109,30 +94,34 @@ class MetadataPublisher:
         self,
         instant: str,
         metadata: CommitMetadata,
-        written: Iterable[FileStatistics],
+        written: Iterable[FileStatistics] | Prepared,
         requested: StatisticsRequirements,
         check: Callable[[], None] = lambda: None,
-        rows: StagedRows | None = None,
+        rows: Prepared | None = None,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
-        files, `requested` is the result of commit_requirements, `rows` what was staged for row-level indexes.
+        files, or what prepare_commit staged of them: then staged blocks are copied, and only the listing and the ranges
+        of partitions are made. `requested` is the result of commit_requirements, `rows` what was staged for row-level
+        indexes.
 
         Nothing else of `instant` may be in the metadata table: it is not repeated after a crash, but after a rollback.
-        Raises ConflictError when something is there or appears, and when the requirements of an index have grown, or a
-        row-level index was rebuilt. The table lists the same indexes as then. `check` is called right before the
-        deltacommit is completed: readers count one whose instant is not on the data timeline.
+        Raises ConflictError when something is there or appears, when the requirements of an index have grown, or an
+        index with staged blocks was rebuilt: its keys are in other file groups. The table lists the same indexes as
+        then. `check` is called right before the deltacommit is completed: readers count one whose instant is not on the
+        data timeline.
         """
-        found, staged = tuple(written), self._staged(rows)
-        records = self._partition_types.records(instant, metadata, found, requested)
+        files = written if isinstance(written, Prepared) else Prepared({}, {}, tuple(written))
+        staged = {**self._staged(files), **self._staged(rows)}
+        by_partition = isinstance(written, Prepared)
+        records = self._partition_types.records(instant, metadata, files.wholes, requested, by_partition=by_partition)
         self._writer.write_alone(instant, records, staged, check)
-        self._widen_ranges(instant, metadata, found)
+        self._widen_ranges(instant, metadata, files.wholes)
 
     def prepare_commit(
         self, instant: str, files: Sequence[DataFileRef], requested: StatisticsRequirements, workers: Workers
     ) -> Prepared:
-        """Lets executors stage the records of `files` of a commit for publish_prepared. The lock is not held.
-
-        They are in the instant's folder, which the caller deletes when the instant is over, and before it tries again
+        """Lets executors stage the records of `files` of a commit for publish_commit. The lock is not held. They are
+        in the instant's folder, which the caller deletes when the instant is over, and before it tries again
         (staged_logs.forget_staged). Errors as prepare.prepare_files and commit_requirements.
         """
         groups = self.file_groups(self._partition_types.from_files())
@@ -147,26 +136,8 @@ class MetadataPublisher:
         timeline = self._metadata_timeline.active.load()
         return {name: self._file_ids(timeline, name) for name in names}
 
-    def publish_prepared(
-        self,
-        instant: str,
-        metadata: CommitMetadata,
-        prepared: Prepared,
-        requested: StatisticsRequirements,
-        check: Callable[[], None] = lambda: None,
-        rows: StagedRows | None = None,
-    ) -> None:
-        """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
-        ranges of partitions are made. ConflictError also where an index was rebuilt since: its keys are in other file
-        groups.
-        """
-        staged = {**self._staged(prepared), **self._staged(rows)}
-        records = self._partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
-        self._writer.write_alone(instant, records, staged, check)
-        self._widen_ranges(instant, metadata, prepared.wholes)
-
-    def _staged(self, prepared: Prepared | StagedRows | None) -> Staged:
-        if prepared is None:
+    def _staged(self, prepared: Prepared | None) -> Staged:
+        if prepared is None or not prepared.groups:
             return {}
         timeline = self._metadata_timeline.active.load()
         for name, file_ids in prepared.groups.items():
@@ -186,7 +157,6 @@ class MetadataPublisher:
 
     def roll_back(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls instant `failed` back in every partition, as part of the data table's rollback `rollback`.
-
         `changes.written` are, in version 6, the log files in the rollback's metadata: those of its command blocks, and
         those of the failed commit; `changes.deleted` what it deleted. Later versions need neither. Raises as
         check_roll_back, before anything is written.
@@ -198,10 +168,9 @@ class MetadataPublisher:
         return self._rollback.footprint(instant)
 
     def prepare_restore(self, target: str) -> TableConfig:
-        """Drops partitions that cannot be restored to `target`, a completed instant, before a restore starts.
-
-        The whole metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were
-        or are being built since. Returns the new properties; without `files` in them there is nothing to restore.
+        """Drops partitions that cannot be restored to `target`, a completed instant, before a restore starts. The whole
+        metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were or are
+        being built since. Returns the new properties; without `files` in them there is nothing to restore.
         """
         reach = reach_of(self.storage, self.config, self._metadata_timeline, target)
         if reach.reason is not None:
@@ -217,10 +186,9 @@ class MetadataPublisher:
 
     def restore(self, target: str, restore: str) -> TableConfig:
         """Brings the metadata table back to what it was after `target`, as part of the data table's pending restore
-        `restore`.
-
-        Called when the data table's files are as the restore leaves them. What cannot go back is dropped as in
-        prepare_restore, and all of it where a file to list lost bytes. Returns the table's properties as they are then.
+        `restore`. Called when the data table's files are as the restore leaves them. What cannot go back is dropped as
+        in prepare_restore, and all of it where a file to list lost bytes. Returns the table's properties as they are
+        then.
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:

@@ -148,7 +148,6 @@ def remaining_statistics(
     index: MetadataPartition[ColumnStats], partition: str, files: Iterable[DataFileRef], columns: Sequence[str]
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
     """Of files of one partition: the statistics that the index has completely, and the files that must be read.
-
     Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
     after the file. None of them may be false (range_merge). One prefix lookup per column. Memory: the partition's
     records.

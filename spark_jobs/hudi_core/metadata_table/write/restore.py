@@ -133,10 +133,8 @@ class MetadataRestore:
 
     def _roll_back(self, planned: Sequence[RestoredInstant], restore: str) -> Mapping[str, _RolledBack]:
         """Deletes the files of the instants, cancels their blocks in other files, then deletes the instants: newest
-        first.
-
-        They stop being completed before any file goes, so that no reader misses one. A compaction is removed completely
-        before an older one is changed: Hudi reads no table with two pending ones of a file group
+        first. They stop being completed before any file goes, so that no reader misses one. A compaction is removed
+        completely before an older one is changed: Hudi reads no table with two pending ones of a file group
         (CompactionUtils.getAllPendingCompactionOperations). It stays pending until its base files are gone, as Hudi
         counts log files to the slice of a base file that is there. In layout 1 compactions go before any command is
         written, since new log files join the slice that a pending one starts.
@@ -201,12 +199,11 @@ class MetadataRestore:
 
 def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline, restore: str) -> FileChanges:
     """The differences of the storage from `files` (fetchOutofSyncFilesRecordsFromMetadataTable): files of listed
-    partitions that are not listed, listed files that are gone, and partitions that are gone as a whole.
-
-    Counted are data files of instants up to `restore`, the data table's pending restore, that are not pending
-    themselves: others are not the table's (DirectoryInfo). In layout 1 a log file that carries the instant of a pending
-    compaction holds what was written since. One listing of the storage, and the commits of the timeline. Raises
-    CutFileError for a file to list that lost bytes.
+    partitions that are not listed, listed files that are gone, and partitions that are gone as a whole. Counted are
+    data files of instants up to `restore`, the data table's pending restore, that are not pending themselves: others
+    are not the table's (DirectoryInfo). In layout 1 a log file that carries the instant of a pending compaction holds
+    what was written since. One listing of the storage, and the commits of the timeline. Raises CutFileError for a file
+    to list that lost bytes.
     """
     listing = StorageListing(storage)
     existing = frozenset(listing.partitions())

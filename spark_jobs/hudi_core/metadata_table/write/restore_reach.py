@@ -53,12 +53,10 @@ def initialized_since(
     storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, commit: Instant
 ) -> frozenset[str]:
     """The partitions, listed or being built, that were initialized, or got columns, when the completed `commit` may
-    have been complete. One listing of each.
-
-    In layout 1 a partition is initialized at the latest completed instant of the data table and a suffix; in layout 2
-    the completion time of its deltacommit decides. One that was archived, like one whose first slices were cleaned, is
-    an older one: compactions since are checked by rollback.MetadataRollback. Raises MetadataUnavailableError where
-    there is no metadata table.
+    have been complete. One listing of each. In layout 1 a partition is initialized at the latest completed instant of
+    the data table and a suffix; in layout 2 the completion time of its deltacommit decides. One that was archived, like
+    one whose first slices were cleaned, is an older one: compactions since are checked by rollback.MetadataRollback.
+    Raises MetadataUnavailableError where there is no metadata table.
     """
     timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight
@@ -93,22 +91,17 @@ def initialized_at(storage: Storage, partition: str) -> str:
     except StorageNotFoundError:
         found = None
     if found is None:
-        raise CorruptFileError(
-            "does not say when the index was initialized",
-            path=path,
-            remedy=(
-                f"rebuild it: `hudictl metadata drop TABLE --partition {partition}`, then `hudictl metadata create`"
-            ),
-        )
+        message = "does not say when the index was initialized"
+        remedy = f"rebuild it: `hudictl metadata drop TABLE --partition {partition}`, then `hudictl metadata create`"
+        raise CorruptFileError(message, path=path, remedy=remedy)
     return found[1].decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a restore of the data table to an instant means for the metadata table.
-
-    `reason`: why it cannot go back there and must be dropped, if so. `late` are partitions that were built after that
-    instant, or are being built, or got columns since: they must be dropped (Hudi keeps them, and they then hide rows).
+    """What a restore of the data table to an instant means for the metadata table. `reason`: why it cannot go back
+    there and must be dropped, if so. `late` are partitions that were built after that instant, or are being built, or
+    got columns since: they must be dropped (Hudi keeps them, and they then hide rows).
     """
 
     reason: str | None
@@ -155,9 +148,8 @@ def completed_at(metadata_timeline: MetadataTimeline, timeline: Timeline, target
 
 def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, target: str, until: str) -> list[Instant]:
     """The writes of the metadata table after `target`, which completed at `until`; newest first
-    (RestorePlanActionExecutor).
-
-    In layout 2 completion decides, except for compactions and for what is pending (RestoreInstantComparatorFactory).
+    (RestorePlanActionExecutor). In layout 2 completion decides, except for compactions and for what is pending
+    (RestoreInstantComparatorFactory).
     """
     by_completion = metadata_timeline.features.completion_time_in_name
 
@@ -177,11 +169,9 @@ def instants_after(metadata_timeline: MetadataTimeline, timeline: Timeline, targ
 def _no_longer_counted(
     config: TableConfig, metadata_timeline: MetadataTimeline, timeline: Timeline, later: Collection[Instant]
 ) -> str | None:
-    """A deltacommit that stays when `later` are rolled back, and whose blocks would not count then.
-
-    In version 6 blocks of instants that the data table has archived do not count (valid_instants): it archives what is
-    compacted here, and such a compaction may be among `later`. Hudi does not check this
-    (BaseHoodieWriteClient.restoreToSavepoint).
+    """A deltacommit that stays when `later` are rolled back, and whose blocks would not count then. In version 6 blocks
+    of instants that the data table has archived do not count (valid_instants): it archives what is compacted here, and
+    such a compaction may be among `later`. Hudi does not check this (BaseHoodieWriteClient.restoreToSavepoint).
     """
     gone = {item.requested_time for item in later}
     stays = [item for item in timeline.completed() if item.requested_time not in gone]
@@ -197,11 +187,9 @@ def _no_longer_counted(
 
 def _holds(metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, target: str, until: str) -> bool:
     """Whether every file group of a partition that was there at the target has a slice started by then, and one
-    existed.
-
-    In layout 2 the completion of the deltacommit that created a partition says when it was built. One that was archived
-    is older than the timeline. A partitioned record index gets file groups with each new data partition: those of a
-    later one are deleted.
+    existed. In layout 2 the completion of the deltacommit that created a partition says when it was built. One that was
+    archived is older than the timeline. A partitioned record index gets file groups with each new data partition: those
+    of a later one are deleted.
     """
     storage, metadata_instant = metadata_timeline.storage, metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}

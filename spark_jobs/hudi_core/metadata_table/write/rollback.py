@@ -81,9 +81,8 @@ class FileDeletion:
         ]
 
     def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
-        """Deletes the files. First the instant stops being completed, so that no reader misses one.
-
-        Raises ConflictError where its writer, presumed dead, wrote more meanwhile.
+        """Deletes the files. First the instant stops being completed, so that no reader misses one. Raises
+        ConflictError where its writer, presumed dead, wrote more meanwhile.
         """
         active = self.metadata_timeline.active
         active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
@@ -124,10 +123,9 @@ class CommandBlocks:
         ]
 
     def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
-        """Writes commands against blocks that count or may still come, then removes the deltacommit.
-
-        Deltacommit R may have joined a group since `files` were found, so the next versions are those of a new look.
-        Raises ConflictError where the instant's writer, presumed dead, wrote more meanwhile.
+        """Writes commands against blocks that count or may still come, then removes the deltacommit. Deltacommit R may
+        have joined a group since `files` were found, so the next versions are those of a new look. Raises ConflictError
+        where the instant's writer, presumed dead, wrote more meanwhile.
         """
         timeline = self.metadata_timeline.active.load()
         awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
@@ -186,11 +184,9 @@ def append_command(storage: Storage, place: LatestSlice, target: str, rollback: 
 
 def _still_written(failed: str, path: str) -> ConflictError:
     """For a writer that writes `path` under the instant that is rolled back."""
-    return ConflictError(
-        f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive",
-        path=path,
-        remedy="stop that writer, then run the instant again",
-    )
+    message = f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive"
+    remedy = "stop that writer, then run the instant again"
+    return ConflictError(message, path=path, remedy=remedy)
 
 
 def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[FileInfo, str]]:
@@ -271,10 +267,9 @@ class MetadataRollback:
         return footprint
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
-        """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt.
-
-        `changes` as MetadataPublisher.roll_back. Blocks that a writer presumed dead wrote after the completed rollback
-        are removed under that rollback: they would count once the failed instant has left the data timeline. Raises
+        """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt. `changes`
+        as MetadataPublisher.roll_back. Blocks that a writer presumed dead wrote after the completed rollback are
+        removed under that rollback: they would count once the failed instant has left the data timeline. Raises
         TimelineError as check, before anything is written; ConflictError when such a writer was active meanwhile.
         """
         started = time.monotonic()
@@ -325,9 +320,8 @@ class MetadataRollback:
             merges = other.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or other.action == Action.COMMIT
             if merges and other.requested_time >= written:
                 verb = "was compacted" if other.is_completed else "is about to be compacted"
-                raise TimelineError(
+                message = (
                     f"the metadata table {verb} at {other.requested_time}, after instant {failed}: it cannot be "
-                    "taken out any more",
-                    path=self._metadata_timeline.active.path_of(other),
-                    remedy=_REBUILD,
+                    "taken out any more"
                 )
+                raise TimelineError(message, path=self._metadata_timeline.active.path_of(other), remedy=_REBUILD)

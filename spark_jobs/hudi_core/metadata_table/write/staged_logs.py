@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
 from hudi_core.metadata_table.read.row_level import OtherPartitions
 from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.timeline import latest_schema
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.arrow_store import open_data_storage
@@ -111,16 +112,19 @@ class LogShards:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedLogs:
-    """Of one file group, and how many deletions were left out (OtherPartitions)."""
+class StagedShard:
+    """Staged blocks of one file group, and how many deletions were left out (OtherPartitions); of the shard of data
+    partitions their merged statistics (prepare).
+    """
 
-    logs: tuple[StagedLog, ...]
+    logs: tuple[StagedLog, ...] = ()
     spared: int = 0
+    wholes: tuple[FileStatistics, ...] = ()
 
 
 def write_log_shard(
     shards: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
-) -> StagedLogs:
+) -> StagedShard:
     """engine.protocol.Consume, given `shards`: stages the blocks of one file group."""
     rows, target, others = shards.index.rows, shards.target, shards.others
     elsewhere = None if others is None else others.open(open_data_storage(target.uri, target.storage_options))
@@ -128,7 +132,7 @@ def write_log_shard(
         batches = elsewhere.filtered(shard, batches)
     conflict = None if shards.is_clustering else rows.conflict
     logs = tuple(target.stage(rows.partition, shards.file_ids[shard], batches, attempt, conflict=conflict))
-    return StagedLogs(logs, 0 if elsewhere is None else elsewhere.spared)
+    return StagedShard(logs, 0 if elsewhere is None else elsewhere.spared)
 
 
 def staged_instants(storage: Storage) -> frozenset[str]:

@@ -19,7 +19,7 @@ from hudi_core.filegroup.merge.record_keys import key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file, open_replaced_file
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
-from hudi_core.filegroup.read.slice_merge import merging
+from hudi_core.filegroup.read.slice_reader import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.names import RECORD_KEY
@@ -126,7 +126,7 @@ class SliceRows:
 def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice) -> Iterator[SliceRows]:
     """The slice, closed at the end of the block; its rows come with the columns of the new files but their name, merged
     as by queries and by Hudi 0.15 (HoodieFileSliceReader): of base rows with one key the first alone. Memory: a batch
-    of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone, CorruptFileError
+    of rows; with log files that of the merge. Raises StorageNotFoundError for a file that is gone, CorruptFileError
     for a broken one and for a corrupt log block of a completed write (torn_tails; unless allowed), UnsupportedError,
     also for change operations.
     """

@@ -12,8 +12,7 @@ from typing import TypeVar
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import Fill, reads_as_hudi_1
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules, reads_as_hudi_1
 from hudi_core.filegroup.read.base_file import refuse_skeleton
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice

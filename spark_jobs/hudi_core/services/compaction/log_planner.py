@@ -12,7 +12,7 @@ from typing import Final
 from hudi_core.codec.log.blocks import HeaderKey, LogBlock
 from hudi_core.config.services.compaction_config import LOG_COMPACTION, LOG_COMPACTION_BLOCKS, CompactionConfig
 from hudi_core.errors import FormatError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
 from hudi_core.filegroup.read.torn_tails import CompletedWrites, refuse_lost
 from hudi_core.services.compaction.block_order import writer_beside

@@ -33,7 +33,7 @@ from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls
 from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import ScanResult, scan_log_files
-from hudi_core.filegroup.read.slice_merge import block_positions
+from hudi_core.filegroup.read.slice_reader import block_positions
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker

@@ -33,7 +33,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_records import SmallLogs
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanCounts, scan_log_files
-from hudi_core.filegroup.read.slice_merge import merging
+from hudi_core.filegroup.read.slice_reader import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
@@ -57,7 +57,7 @@ _SOURCE = "compaction unit"
 @dataclass(frozen=True, slots=True)
 class CompactionUnit:
     """One operation of the plan at `instant`, and what its merge must know of the table. `committed` is
-    CommittedInstants.of the timeline, `schema` the table's Avro schema. `as_hudi_1` is merge_mode.reads_as_hudi_1 of
+    CommittedInstants.of the timeline, `schema` the table's Avro schema. `as_hudi_1` is table_policy.reads_as_hudi_1 of
     the table. `requirements` are what the metadata table must know of the new file; None: nothing.
     """
 

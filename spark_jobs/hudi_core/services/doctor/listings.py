@@ -36,7 +36,7 @@ from hudi_core.services.archive.planner import start_after
 from hudi_core.services.doctor.findings import Counted, DataFiles, Finding
 from hudi_core.services.metadata.catch_up import doubts_of
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.metadata.validate.files import deletions_at_work
+from hudi_core.services.metadata.validate.registry import deletions_at_work
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.instant import REPLACING_ACTIONS
 

@@ -52,9 +52,7 @@ class ActionUpdates:
     metadata_timeline: MetadataTimeline
 
     def apply(self, item: Instant) -> None:
-        """Writes an action's deltacommit. Raises RowsUnknownError, CorruptFileError for a file missing without
-        reason.
-        """
+        """Writes an action's deltacommit. RowsUnknownError; CorruptFileError for a file missing without reason."""
         if item.action in COMMIT_ACTIONS:
             self._apply_commit(item)
         elif item.action == Action.CLEAN:
@@ -222,9 +220,7 @@ def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
 
 
 def rollback_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """Deleted files; logs of command blocks, and those which these cancel. CorruptFileError for what is no data
-    file.
-    """
+    """Deleted files; logs of command blocks, and those these cancel. CorruptFileError for what is no data file."""
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}
     for part in metadata_of(details, path=path).partitions:

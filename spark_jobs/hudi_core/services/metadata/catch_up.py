@@ -10,7 +10,7 @@ Row-level indexes cannot be updated where later commits changed the same rows or
 catch-up refuses (RowsUnknownError), and an update drops and rebuilds them where the options allow it
 (REBUILD_ROW_INDEXES), as it does with a secondary index that lacks rows, and the record index behind a restore: that
 keys may have been written again says too little for its cost. Up to when indexes are whole the table's properties say
-then (whole_until).
+then (metadata_table.instants.marks).
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from hudi_core.config.table_config import update_properties
 from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.initialize.initialize import refuse_building
-from hudi_core.metadata_table.instants import data_instant, is_solo
+from hudi_core.metadata_table.instants import data_instant, is_solo, marks
 from hudi_core.metadata_table.partition_type import PARTITION_STATS, RECORD_INDEX, is_secondary_index, moves_rows
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.whole_until import marks
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged, staged_instants
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
@@ -54,13 +53,12 @@ Doubts = Mapping[str, frozenset[FileGroupId] | None]
 
 
 def catch_up(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> None:
-    """Applies the missing actions in order; `applied` receives each instant when it is recorded.
-
-    The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises,
-    before anything is written, TimelineError for actions that can no longer be applied (an archived action; a restore
-    that later actions followed; RowsUnknownError for rows whose later changes the row-level indexes have),
-    ConflictError while a restore is pending or an indexing builds, UnsupportedError for an index without partition
-    type; during the run, RowsUnknownError for rows whose older files were cleaned, and the errors of reading the files.
+    """Applies the missing actions in order; `applied` receives each instant when it is recorded. The caller holds the
+    table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises, before anything is
+    written, TimelineError for actions that can no longer be applied (an archived action; a restore that later actions
+    followed; RowsUnknownError for rows whose later changes the row-level indexes have), ConflictError while a restore
+    is pending or an indexing builds, UnsupportedError for an index without partition type; during the run,
+    RowsUnknownError for rows whose older files were cleaned, and the errors of reading the files.
     """
     metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
     _forget_recorded(context, metadata_timeline)
@@ -86,11 +84,9 @@ def _check_pending(updates: ActionUpdates) -> None:
     active = updates.context.active
     restoring = updates.timeline.pending().of_actions(Action.RESTORE).first()
     if restoring is not None:
-        raise ConflictError(
-            f"restore {restoring.requested_time} of the table is pending",
-            path=active.path_of(restoring),
-            remedy="run the restore to its end first",
-        )
+        message = f"restore {restoring.requested_time} of the table is pending"
+        remedy = "run the restore to its end first"
+        raise ConflictError(message, path=active.path_of(restoring), remedy=remedy)
     # Only listed indexes are updated here, and Hudi's indexer takes a deltacommit of the instant for an update of its
     # index as well.
     refuse_building(updates.timeline, active.path_of)
@@ -100,12 +96,11 @@ def _check_restores(updates: ActionUpdates, missing: Sequence[Instant]) -> None:
     newest = max((item.requested_time for item in updates.timeline.completed()), default="")
     for item in missing:
         if item.action == Action.RESTORE and (item.requested_time != newest or not updates.restore_target(item)):
-            raise TimelineError(
+            message = (
                 f"the metadata table lacks restore {item.requested_time}, and other actions followed it or its plan "
-                "names no instant",
-                path=updates.metadata_timeline.active.folder,
-                remedy=REBUILD,
+                "names no instant"
             )
+            raise TimelineError(message, path=updates.metadata_timeline.active.folder, remedy=REBUILD)
 
 
 def _check_rows(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
@@ -144,10 +139,9 @@ def _archived_behind(context: TableContext, commit: Instant) -> Instant | None:
 
 def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
     """Writes the missing ranges of the partitions that the missing `commits` touched, under a new instant of the
-    metadata table, before any of these is applied.
-
-    The records of a late commit merge beneath those of later commits, whose ranges of whole partitions lack its files:
-    readers would skip its rows. The ranges of the current files are valid before and after the late commit.
+    metadata table, before any of these is applied. The records of a late commit merge beneath those of later commits,
+    whose ranges of whole partitions lack its files: readers would skip its rows. The ranges of the current files are
+    valid before and after the late commit.
     """
     recorded = updates.metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
     first = min((item.requested_time for item in commits), default="")
@@ -170,13 +164,11 @@ def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline)
 
 
 def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
-    """The completed actions that the metadata table lacks, in the order of their completion.
-
-    Those older than the metadata table are in it by its initialization. The caller holds the table lock. Raises
-    TimelineError for one that the data table has archived: blocks of archived instants do not count.
-
-    Cost: both active timelines; the metadata table's archive only where its active timeline lacks something, the data
-    table's for what is newer than the oldest deltacommit there.
+    """The completed actions that the metadata table lacks, in the order of their completion. Those older than the
+    metadata table are in it by its initialization. The caller holds the table lock. Raises TimelineError for one that
+    the data table has archived: blocks of archived instants do not count. Cost: both active timelines; the metadata
+    table's archive only where its active timeline lacks something, the data table's for what is newer than the oldest
+    deltacommit there.
     """
     data, recorded = context.active.load(), metadata_timeline.active.load()
     suspects = [item for item in data.completed() if _is_unrecorded(item, metadata_timeline, recorded)]
@@ -197,12 +189,10 @@ def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) 
             for items in (suspects, archived)
         )
     if archived:
-        raise TimelineError(
-            f"the metadata table lacks {archived[0].action} {archived[0].requested_time}, and the table has archived "
-            "it",
-            path=ROOT,
-            remedy=REBUILD,
+        message = (
+            f"the metadata table lacks {archived[0].action} {archived[0].requested_time}, and the table has archived it"
         )
+        raise TimelineError(message, path=ROOT, remedy=REBUILD)
     undone = [
         item
         for item in data.completed().of_actions(Action.ROLLBACK)
@@ -257,11 +247,10 @@ def complete_indexes(
     context: TableContext, workers: Workers, rebuilt: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the data partitions whose ranges were too narrow, and the row-level indexes that lack rows or may.
-    `rebuilt` are indexes that were just built.
-
-    The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError, naming indexes that
-    are to be rebuilt; the errors of widen_ranges. Cost: where ranges may be too narrow (indexes_in_doubt), the
-    statistics of all current files are read. Nothing is mended while the indexes hold rows of a pending commit.
+    `rebuilt` are indexes that were just built. The caller holds the table lock; `context.config` was loaded under it.
+    Raises RowsUnknownError, naming indexes that are to be rebuilt; the errors of widen_ranges. Cost: where ranges may
+    be too narrow (indexes_in_doubt), the statistics of all current files are read. Nothing is mended while the indexes
+    hold rows of a pending commit.
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)

@@ -18,7 +18,7 @@ from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, re
 from hudi_core.metadata_table.initialize.initialize import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata_table.partitions.column_stats import deleted_ranges
+from hudi_core.metadata_table.partitions.single_files import deleted_ranges
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import (
     ColumnStats,
@@ -55,11 +55,9 @@ def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
     for name in columns:
         found = column_type(stored, name)
         if found is None:
-            raise ConfigError(
-                f"the data files have no column {name!r}",
-                path=table.config.path,
-                remedy="name a column of the table's schema",
-            )
+            message = f"the data files have no column {name!r}"
+            remedy = "name a column of the table's schema"
+            raise ConfigError(message, path=table.config.path, remedy=remedy)
         if not is_indexable(found, version):
             raise UnsupportedError(
                 f"the column {name!r} is of the type {found}, of which the index holds nothing", remedy=_LEAVE_OUT
@@ -91,10 +89,8 @@ class ColumnStatisticsReader:
 
     def read(self, context: TableContext, snapshot: Snapshot) -> int:
         """Reads the missing statistics of the listed files; returns how many files were read, the others are in the
-        index.
-
-        Raises as check_indexable, UnsupportedError for a file without a known range, ConflictError for a file that a
-        clean has deleted meanwhile, and the errors of reading.
+        index. Raises as check_indexable, UnsupportedError for a file without a known range, ConflictError for a file
+        that a clean has deleted meanwhile, and the errors of reading.
         """
         table = indexed_table(context, snapshot.timeline)
         check_indexable(table, self._columns)
@@ -159,11 +155,9 @@ class ColumnStatisticsReader:
                 yield from deleted_ranges(changes, known.recorded, self._version)
 
     def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
-        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been read.
-
-        The records widen what the index has, or will have of a pending write; a range of another type they replace.
-        Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for an unknown
-        range.
+        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been read. The
+        records widen what the index has, or will have of a pending write; a range of another type they replace. Raises
+        ConflictError where a write is pending that such a record would hide, UnsupportedError for an unknown range.
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
         types = {name: found for name in self._columns if (found := column_type(stored, name)) is not None}
@@ -228,10 +222,7 @@ class ColumnStatisticsReader:
             item.column for item in ranges if file_record(file, item) is not None
         )
         if unrecorded and statistics.rows and not statistics.partial:
-            raise UnsupportedError(
-                f"the range of {', '.join(sorted(unrecorded))} is not known",
-                path=f"{file.partition}/{file.name}",
-                remedy=_LEAVE_OUT,
-            )
+            message = f"the range of {', '.join(sorted(unrecorded))} is not known"
+            raise UnsupportedError(message, path=f"{file.partition}/{file.name}", remedy=_LEAVE_OUT)
         text = to_text(FileStatistics(file, tuple(ranges))).encode("ascii")
         self._files[file.partition, file.name] = _Known(file.size, text, tuple(recorded))

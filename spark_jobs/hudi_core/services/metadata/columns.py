@@ -74,13 +74,11 @@ def add_columns(
     context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> tuple[str, ...]:
     """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`;
-    returns those that the index, or some file, lacked, as after a change of its writers' options.
-
-    Raises, before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError
-    for a column without a known range in some file; ConflictError while the index is being built, an action that
-    deletes files is pending, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`;
-    LockError. Writes that died are rolled back, as the options say. Memory: the names of the table's files, and
-    ColumnStatisticsReader.
+    returns those that the index, or some file, lacked, as after a change of its writers' options. Raises, before
+    anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a column
+    without a known range in some file; ConflictError while the index is being built, an action that deletes files is
+    pending, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError. Writes
+    that died are rolled back, as the options say. Memory: the names of the table's files, and ColumnStatisticsReader.
     """
     requirements = tuple(dict.fromkeys(columns))
     _check_index(context.config)
@@ -101,12 +99,10 @@ def add_columns(
 
 
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> tuple[str, ...]:
-    """Takes `columns` out of the index's definition, and returns those that it had; no record is read or written.
-
-    Their records stay, unread, until the index is rebuilt. Raises MetadataUnavailableError without the index;
-    ConfigError for a column that every index has, that STATISTICS_COLUMNS names, or when none would be left;
-    UnsupportedError in table version 6, which does not record what is indexed; ConflictError while the index is being
-    built; LockError.
+    """Takes `columns` out of the index's definition, and returns those that it had; no record is read or written. Their
+    records stay, unread, until the index is rebuilt. Raises MetadataUnavailableError without the index; ConfigError for
+    a column that every index has, that STATISTICS_COLUMNS names, or when none would be left; UnsupportedError in table
+    version 6, which does not record what is indexed; ConflictError while the index is being built; LockError.
     """
     with context.lock(owner):
         current = context.reloaded()
@@ -244,11 +240,9 @@ def _check_index(config: TableConfig) -> None:
             f"{', '.join(building)} is being built", path=config.path, remedy="run this again when it is there"
         )
     if COLUMN_STATS not in config.metadata_partitions:
-        raise MetadataUnavailableError(
-            "the table has no statistics of columns",
-            path=config.path,
-            remedy="create them with `hudictl metadata create TABLE --partition column_stats`",
-        )
+        message = "the table has no statistics of columns"
+        remedy = "create them with `hudictl metadata create TABLE --partition column_stats`"
+        raise MetadataUnavailableError(message, path=config.path, remedy=remedy)
 
 
 def _check_pending(config: TableConfig, timeline: Timeline) -> None:
@@ -266,12 +260,10 @@ def _check_drop(context: TableContext, gone: Collection[str], kept: Collection[s
         raise ConfigError(f"{', '.join(fixed)}: every index of Hudi's has these columns", remedy="leave them")
     named = sorted(set(STATISTICS_COLUMNS.read(context.options)).intersection(gone))
     if named:
-        raise ConfigError(
-            f"{STATISTICS_COLUMNS.name} names {', '.join(named)}",
-            remedy="take them out of the option of all writers first, and here",
-        )
+        message = f"{STATISTICS_COLUMNS.name} names {', '.join(named)}"
+        remedy = "take them out of the option of all writers first, and here"
+        raise ConfigError(message, remedy=remedy)
     if not kept:
-        raise ConfigError(
-            "no column would be left",
-            remedy="drop the index with `hudictl metadata drop TABLE --partition column_stats`",
-        )
+        message = "no column would be left"
+        remedy = "drop the index with `hudictl metadata drop TABLE --partition column_stats`"
+        raise ConfigError(message, remedy=remedy)

@@ -59,12 +59,11 @@ def refuse_compacting(context: TableContext, config: TableConfig, names: Iterabl
     timeline = metadata_timeline.load()
     pending = [*timeline.pending_compactions(), *timeline.pending_log_compactions()]
     if pending:
-        raise ConflictError(
+        message = (
             f"compaction {pending[0].requested_time} of the metadata table is pending, and its plan may name files of "
-            f"{', '.join(sorted(names))}",
-            path=metadata_timeline.path_of(pending[0]),
-            remedy=_FINISH,
+            f"{', '.join(sorted(names))}"
         )
+        raise ConflictError(message, path=metadata_timeline.path_of(pending[0]), remedy=_FINISH)
 
 
 def counts_early(config: TableConfig, names: Iterable[str]) -> bool:
@@ -101,11 +100,9 @@ def refuse_in_use(context: TableContext, names: Collection[str]) -> None:
     indexes = sorted(filter(is_row_level, names))
     users = sorted(users_of(context, indexes))
     if users:
-        raise ConflictError(
-            f"{', '.join(indexes)} may be in use by {users[0]}, which began before",
-            path=context.active.folder,
-            remedy="run this again when that write has ended",
-        )
+        message = f"{', '.join(indexes)} may be in use by {users[0]}, which began before"
+        remedy = "run this again when that write has ended"
+        raise ConflictError(message, path=context.active.folder, remedy=remedy)
 
 
 def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset[str]:
@@ -135,10 +132,8 @@ def delist_for_rebuild(
     guard: Callable[[], None],
 ) -> frozenset[str]:
     """Delists row-level indexes, all or `indexes`, for a rebuild because of `error`; returns the pending instants that
-    may use them.
-
-    The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it. Raises,
-    before anything is written, as MetadataCreation.check, and as MetadataCompaction.finish, since a pending
+    may use them. The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it.
+    Raises, before anything is written, as MetadataCreation.check, and as MetadataCompaction.finish, since a pending
     compaction's plan names files to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
@@ -225,11 +220,9 @@ def planned_partitions(context: TableContext, timeline: Timeline, instant: str) 
 
 def remove_build(context: TableContext, instant: str, names: Collection[str], *, all_goes: bool = False) -> None:
     """Removes what attempts at a pending indexing action built of partitions that are not listed, and the definitions
-    of such indexes.
-
-    An index that the action has listed already is complete and stays, with its deltacommit in the metadata table. The
-    caller holds the claim of the instant, and the table lock. May be repeated. Raises as refuse_compacting, unless the
-    metadata table goes with all its plans (`all_goes`).
+    of such indexes. An index that the action has listed already is complete and stays, with its deltacommit in the
+    metadata table. The caller holds the claim of the instant, and the table lock. May be repeated. Raises as
+    refuse_compacting, unless the metadata table goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
@@ -252,11 +245,9 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
     for instant in _builds_of(context, context.active.load(), names):
         claim = current_claim(context.storage, instant)
         if claim is not None and is_live(context.storage, instant, claim.epoch):
-            raise ConflictError(
-                f"indexing {instant} is run by {claim.owner.describe()}",
-                path=claim.path,
-                remedy="wait for it to end, or end it, then run this again",
-            )
+            message = f"indexing {instant} is run by {claim.owner.describe()}"
+            remedy = "wait for it to end, or end it, then run this again"
+            raise ConflictError(message, path=claim.path, remedy=remedy)
 
 
 def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> None:

@@ -33,13 +33,13 @@ from hudi_core.metadata_table.partition_type import (
     SECONDARY_PREFIX,
     is_row_level,
 )
-from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.metadata_table.partitions.registry import (
     check_names,
     partition_type_of,
     partition_types_of,
     row_level_type,
 )
+from hudi_core.metadata_table.partitions.row_indexes import record_index_definition
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
@@ -78,11 +78,9 @@ def check_spelling(table: IndexedTable, columns: Iterable[str]) -> None:
     for name in columns:
         known = column_named(name, stored)
         if known != name:
-            raise ConfigError(
-                f"the table's schema has the column {name!r} as {known!r}, by which readers look for its index",
-                path=table.config.path,
-                remedy=f"name it {known}",
-            )
+            message = f"the table's schema has the column {name!r} as {known!r}, by which readers look for its index"
+            remedy = f"name it {known}"
+            raise ConfigError(message, path=table.config.path, remedy=remedy)
 
 
 def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) -> dict[str, IndexDefinition]:
@@ -91,11 +89,9 @@ def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) ->
         return {}
     definition = record_index_definition(config.features, partitioned=True)
     if definition is None:
-        raise UnsupportedError(
-            "a record index of each data partition needs table version 9",
-            path=config.path,
-            remedy=f"use {RECORD_INDEX_ENABLE.name} in place of {PARTITIONED_RECORD_INDEX_ENABLE.name}",
-        )
+        message = "a record index of each data partition needs table version 9"
+        remedy = f"use {RECORD_INDEX_ENABLE.name} in place of {PARTITIONED_RECORD_INDEX_ENABLE.name}"
+        raise UnsupportedError(message, path=config.path, remedy=remedy)
     return {RECORD_INDEX: definition}
 
 
@@ -130,10 +126,9 @@ class Snapshot:
         return cls(timeline, KeptListing(files), metadata is not None)
 
     def committed(self) -> dict[str, dict[str, int]]:
-        """The files by partition with their sizes in bytes, as initialize.committed_files.
-
-        In layout 1 a log file's name carries the instant of its slice, which a pending compaction may have started:
-        only the metadata table knows that such a file is committed. Hudi omits it in the indexes that it initializes.
+        """The files by partition with their sizes in bytes, as initialize.committed_files. In layout 1 a log file's
+        name carries the instant of its slice, which a pending compaction may have started: only the metadata table
+        knows that such a file is committed. Hudi omits it in the indexes that it initializes.
         """
         if not self.of_commits:
             return committed_files(self.listing, self.timeline)
@@ -181,11 +176,9 @@ class Initializations:
         if PARTITION_STATS in requirements and COLUMN_STATS not in config.metadata_partitions.union(
             config.metadata_partitions_inflight, requirements
         ):
-            raise UnsupportedError(
-                f"{PARTITION_STATS} is made of {COLUMN_STATS}, which the table does not have",
-                path=config.path,
-                remedy=f"name {COLUMN_STATS}, too",
-            )
+            message = f"{PARTITION_STATS} is made of {COLUMN_STATS}, which the table does not have"
+            remedy = f"name {COLUMN_STATS}, too"
+            raise UnsupportedError(message, path=config.path, remedy=remedy)
         if not requirements:
             return
         if not config.metadata_partitions.issuperset(requirements):

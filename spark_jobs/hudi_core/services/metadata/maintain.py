@@ -67,14 +67,13 @@ def create_metadata(
     context: TableContext, names: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> TableConfig:
     """Initializes the metadata table with `files` where it is missing, the named unlisted partitions, and listed ones
-    that are gone (partitions_there); returns the properties.
-
-    Secondary and expression indexes must be defined (`.hoodie/.index_defs`); a record index is one of each data
-    partition where it is defined so, or the options say so (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a
-    crash. Raises UnsupportedError for a name without partition type, or statistics of partitions on a table without
-    them, before anything is written; ConflictError as MetadataCreation.check, and where writers leave no moment without
-    a write for `airflow_hudi.indexing.catchup_minutes` to an index that has to hold all rows; LockError. Memory here:
-    the listing of the table's files, and the records of `files`.
+    that are gone (partitions_there); returns the properties. Secondary and expression indexes must be defined
+    (`.hoodie/.index_defs`); a record index is one of each data partition where it is defined so, or the options say so
+    (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a crash. Raises UnsupportedError for a name without
+    partition type, or statistics of partitions on a table without them, before anything is written; ConflictError as
+    MetadataCreation.check, and where writers leave no moment without a write for
+    `airflow_hudi.indexing.catchup_minutes` to an index that has to hold all rows; LockError. Memory here: the listing
+    of the table's files, and the records of `files`.
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
@@ -168,19 +167,15 @@ class Updated:
 
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
     """Applies missing actions (catch_up), mends what writers left out of indexes (complete_indexes), then rolls back,
-    cleans, compacts and archives as the options say (perform_table_services).
-
-    Row-level indexes that cannot be updated, and secondary indexes that lack rows, are delisted and rebuilt where the
-    options allow it (REBUILD_ROW_INDEXES); the writes that may use them are waited for without the lock. After a crash
-    the next update continues (index_drop). Raises as these, ConfigError for a table without a metadata table,
-    ConflictError as wait_for_writers, and LockError.
+    cleans, compacts and archives as the options say (perform_table_services). Row-level indexes that cannot be updated,
+    and secondary indexes that lack rows, are delisted and rebuilt where the options allow it (REBUILD_ROW_INDEXES); the
+    writes that may use them are waited for without the lock. After a crash the next update continues (index_drop).
+    Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
     """
     if not context.has_metadata_table:
-        raise ConfigError(
-            "the table has no metadata table",
-            path=context.config.path,
-            remedy="create one with `hudictl metadata create TABLE`",
-        )
+        message = "the table has no metadata table"
+        remedy = "create one with `hudictl metadata create TABLE`"
+        raise ConfigError(message, path=context.config.path, remedy=remedy)
     workers, applied = context.workers(engine, epoch), list[str]()
     deadline = deadline_of(context)
     users: frozenset[str] | None = None
@@ -231,12 +226,11 @@ def _update(
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
-    """Drops the named indexes, with `files` the whole metadata table; returns the new properties.
-
-    `column_stats` is dropped with `partition_stats`. Pending indexing actions of one of them go first, with their
-    files, and the definitions last; Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted
-    first, and the writes that may use them are waited for without the lock (index_drop). Raises ConflictError while an
-    indexing runs, for an index while a compaction of the metadata table is pending, whose plan names its files, and as
+    """Drops the named indexes, with `files` the whole metadata table; returns the new properties. `column_stats` is
+    dropped with `partition_stats`. Pending indexing actions of one of them go first, with their files, and the
+    definitions last; Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted first, and the
+    writes that may use them are waited for without the lock (index_drop). Raises ConflictError while an indexing runs,
+    for an index while a compaction of the metadata table is pending, whose plan names its files, and as
     wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
@@ -254,11 +248,9 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
         config = TableConfig.load(context.storage)
         again = [name for name in row_level_among(context, config, names) if name in config.metadata_partitions]
         if again:
-            raise ConflictError(
-                f"a writer rebuilt {', '.join(again)} meanwhile",
-                path=config.path,
-                remedy="take the index out of the options of all writers, then run this again",
-            )
+            message = f"a writer rebuilt {', '.join(again)} meanwhile"
+            remedy = "take the index out of the options of all writers, then run this again"
+            raise ConflictError(message, path=config.path, remedy=remedy)
         if FILES_PARTITION not in names and (
             left_over(context.storage, config, names) or not config.metadata_partitions.isdisjoint(names)
         ):

@@ -97,20 +97,16 @@ def measure(
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timings:
     """Runs the queries of readers and writers on the metadata table; `data` is the storage of the data path, `clock`
-    gives seconds.
-
-    `partition_types` names the measured partitions, none: all. Raises MetadataUnavailableError for a table without a
-    readable metadata table, ConfigError where it does not list one of `partition_types`, CorruptFileError for one that
-    is damaged.
+    gives seconds. `partition_types` names the measured partitions, none: all. Raises MetadataUnavailableError for a
+    table without a readable metadata table, ConfigError where it does not list one of `partition_types`,
+    CorruptFileError for one that is damaged.
     """
     check_metadata(context, "measure")
     unknown = sorted(set(partition_types) - context.config.metadata_partitions)
     if unknown:
-        raise ConfigError(
-            f"the metadata table has no {', '.join(unknown)}",
-            path=context.config.path,
-            remedy=f"name some of {', '.join(sorted(context.config.metadata_partitions))}",
-        )
+        message = f"the metadata table has no {', '.join(unknown)}"
+        remedy = f"name some of {', '.join(sorted(context.config.metadata_partitions))}"
+        raise ConfigError(message, path=context.config.path, remedy=remedy)
     queries = _Queries(context, data, frozenset(partition_types) or context.config.metadata_partitions)
     return Timings(
         tuple(sorted(queries.partition_types)),

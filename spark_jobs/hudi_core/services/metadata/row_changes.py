@@ -55,10 +55,8 @@ class RowChanges:
 
     def stage(self, names: Collection[str], instant: Instant, metadata: CommitMetadata) -> dict[str, list[StagedLog]]:
         """The staged blocks of each of the indexes `names`, under the instant of the commit, the newest that moved
-        rows.
-
-        Errors and new file groups as RowUpdates.stage. Raises RowsUnknownError where the files of the slices before the
-        commit were cleaned.
+        rows. Errors and new file groups as RowUpdates.stage. Raises RowsUnknownError where the files of the slices
+        before the commit were cleaned.
         """
         if not names:
             return {}
@@ -70,12 +68,11 @@ class RowChanges:
         try:
             return updates.stage(time, metadata.operation_type, names, changes, spec, timeline)
         except StorageNotFoundError as error:
-            raise RowsUnknownError(
+            message = (
                 f"the indexes {', '.join(sorted(names))} cannot be updated by {instant.action} "
-                f"{instant.requested_time}: {error.message}",
-                path=error.path,
-                remedy=REBUILD_ROW_LEVEL,
-            ) from error
+                f"{instant.requested_time}: {error.message}"
+            )
+            raise RowsUnknownError(message, path=error.path, remedy=REBUILD_ROW_LEVEL) from error
 
     def _changes(self, timeline: Timeline, instant: Instant, metadata: CommitMetadata) -> list[SliceChange]:
         touched = {(name, stat.file_id) for name, stats in metadata.partition_to_write_stats.items() for stat in stats}
@@ -126,9 +123,7 @@ class RowChanges:
                 raise _unknown(instant, f"the file group {replaced.file_id}")
 
     def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
-        """Whether a file group has an older file: in layout 2 a log file's stat does not say upon what it was
-        written.
-        """
+        """Whether a file group has an older file, which a log file's stat does not say in layout 2."""
         names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
         return any(
             item.file_id == group[1] and item.instant < instant.requested_time for item in names if item is not None

@@ -21,9 +21,8 @@ from hudi_core.config.rows_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import grouped
-from hudi_core.filegroup.merge.merge_mode import Fill
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema, run_starts
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns

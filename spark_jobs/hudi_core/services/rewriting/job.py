@@ -25,10 +25,11 @@ from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.prepare import DRIVER_FILES
-from hudi_core.metadata_table.write.publish import MetadataPublisher, StagedRows
+from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared
+from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.query.slices_plan import reader_spec
@@ -246,12 +247,10 @@ class Attempt:
         publish: Publish | None = None
         if publisher is not None and required is not None:
             rows = self._staged_rows(publisher, moved, adds_partitions=adds_partitions)
+            written: Prepared | Sequence[FileStatistics] = rewritten.statistics
             if self._prepares:
-                prepared = publisher.prepare_commit(job.instant, list(rewritten.files), required, self._workers)
-                publish = partial(publisher.publish_prepared, job.instant, metadata, prepared, required, rows=rows)
-            else:
-                statistics = rewritten.statistics
-                publish = partial(publisher.publish_commit, job.instant, metadata, statistics, required, rows=rows)
+                written = publisher.prepare_commit(job.instant, list(rewritten.files), required, self._workers)
+            publish = partial(publisher.publish_commit, job.instant, metadata, written, required, rows=rows)
         if job.context.config.features.json_commits:
             content = encode_commit(metadata)
         else:
@@ -261,7 +260,7 @@ class Attempt:
 
     def _staged_rows(
         self, publisher: MetadataPublisher, moved: Sequence[SliceChange], *, adds_partitions: bool
-    ) -> StagedRows | None:
+    ) -> Prepared | None:
         job, context, timeline = self._job, self._job.context, self._timeline
         names = publisher.row_indexes if job.changes_rows else publisher.row_indexes & {RECORD_INDEX}
         if not moved or not names:
@@ -273,11 +272,11 @@ class Attempt:
         stage = partial(updates.stage, job.instant, job.operation, names, moved, to_text(spec), timeline)
         if not adds_partitions:
             groups = publisher.file_groups(names)
-            return StagedRows(groups, stage())
+            return Prepared(groups, stage())
         # An index of each partition gets file groups for new ones, which nobody may take back meanwhile.
         with context.lock(job.owner):
             staged = stage()
-            return StagedRows(publisher.file_groups(names), staged)
+            return Prepared(publisher.file_groups(names), staged)
 
     def _publish(self, publish: Publish | None, then: Callable[[], object], check: CheckOwner) -> None:
         """Under the lock. The files were not read for an index that was created meanwhile."""

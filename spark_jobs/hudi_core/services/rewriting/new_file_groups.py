@@ -16,7 +16,7 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import FormatError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -43,7 +43,7 @@ class NewFiles:
     """What all new files of an instant have in common. `schema` is the table's, without meta fields. A file ends once
     it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`: rows get the
     commit time and sequence numbers of this instant. `requirements` are what the metadata table must know. `as_hudi_1`
-    is merge_mode.reads_as_hudi_1, `has_meta` TableConfig.populate_meta_fields; without, no key is in the footers.
+    is table_policy.reads_as_hudi_1, `has_meta` TableConfig.populate_meta_fields; without, no key is in the footers.
     """
 
     instant: str

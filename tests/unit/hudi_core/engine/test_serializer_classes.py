@@ -19,14 +19,13 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.initialize.exchange import FileRecordsUnit, ReadStatistics, StatisticsUnit
 from hudi_core.metadata_table.initialize.target import NewPartition, WrittenShard
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import IndexUnit
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, SecondaryIndexRows
 from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.services.merge_group import CompactedGroup, GroupUnit
-from hudi_core.metadata_table.write.prepare import PrepareUnit, StagedShard
-from hudi_core.metadata_table.write.staged_logs import StagedLogs
+from hudi_core.metadata_table.write.prepare import PrepareUnit
+from hudi_core.metadata_table.write.staged_logs import StagedShard
 from hudi_core.services.clean.job import CleanedFiles, CleanUnit
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_spark.read import ReadBin
@@ -50,7 +49,6 @@ CLASSES = (
     ReadStatistics,
     ReaderSpec,
     SliceChange,
-    StagedLogs,
     StagedShard,
     StatisticsUnit,
     WrittenShard,

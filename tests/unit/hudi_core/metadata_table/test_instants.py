@@ -118,7 +118,7 @@ def test_an_index_that_a_writer_compacts_is_rebuilt(
 ) -> None:
     """Real Hudi compacts as long as the metadata table has no deltacommit that is younger than the indexing."""
     table = Table(golden("6", "indexing_requested").table)
-    monkeypatch.setattr("hudi_core.metadata_table.services.compaction_planner._building", lambda *_: None)
+    monkeypatch.setattr("hudi_core.metadata_table.services.compaction._building", lambda *_: None)
     done = while_it_is_built(monkeypatch, lambda: compact(table), often)
     assert run(table.path, planned(table.path)) == "completed"
     assert len(done) == often
@@ -139,7 +139,7 @@ def test_a_plan_to_compact_what_is_built_is_finished_first(golden: Golden, monke
                 compaction(table).run(trigger=1)
 
     with monkeypatch.context() as patch:
-        patch.setattr("hudi_core.metadata_table.services.compaction_planner._building", lambda *_: None)
+        patch.setattr("hudi_core.metadata_table.services.compaction._building", lambda *_: None)
         while_it_is_built(patch, dies)
         with pytest.raises(ConflictError, match="is pending, and its plan may name files of"):
             run(table.path, instant)

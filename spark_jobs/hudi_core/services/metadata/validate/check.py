@@ -115,10 +115,9 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """A base or log file whose records are about to be read.
-
-    `columns` are the top-level columns that it holds, if known; `footer` the key-value metadata of a Parquet base file.
-    `is_latest`: queries of the table as it is now read it.
+    """A base or log file whose records are about to be read. `columns` are the top-level columns that it holds, if
+    known; `footer` the key-value metadata of a Parquet base file. `is_latest`: queries of the table as it is now read
+    it.
     """
 
     file: DataFile

@@ -1,33 +1,125 @@
-"""The registry of checks: which check each partition type gets. One line adds a check."""
+"""The registry of checks: which check each partition type gets, one line each; and the check of `files`, which is
+always made.
+
+`files` against the storage. Exact: the partitions, the names of their files, and the sizes. The listed size of log
+files may differ: one of version 6 may be longer than listed, by what a write that is pending or was rolled back
+appended, and a log file that was rolled back by its markers is listed with 1 byte (MarkerBasedRollbackStrategy). Then
+it has to be no longer than the file, and hold what completed commits wrote. Memory: one data partition; names of
+missing and unlisted files, up to check.KEPT, to detect a file listed elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.expr.functions import needs_zone
 from hudi_core.expr.tree import Column
-from hudi_core.index.expression_indexes import indexed_operand
+from hudi_core.index.skipping import indexed_operand
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, FILES_PARTITION
-from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
-from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
-from hudi_core.metadata_table.partitions.expression_index import ExpressionIndexPartition
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.partitions.protocol import PartitionType
-from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import registered
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
-from hudi_core.services.metadata.validate.bloom_filters import BloomFiltersCheck, ExpressionFiltersCheck
-from hudi_core.services.metadata.validate.check import PartitionCheck
-from hudi_core.services.metadata.validate.column_stats import (
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexPartition, SecondaryIndexPartition
+from hudi_core.metadata_table.partitions.single_files import BloomFiltersPartition, ColumnStatsPartition
+from hudi_core.metadata_table.partitions.whole_ranges import ExpressionIndexPartition, PartitionStatsPartition
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.services.archive.listing import is_wrong_size
+from hudi_core.services.metadata.validate.check import KEPT, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.file_checks import (
+    BloomFiltersCheck,
     ColumnStatsCheck,
+    ExpressionFiltersCheck,
     ExpressionStatsCheck,
     PartitionStatsCheck,
 )
 from hudi_core.services.metadata.validate.row_indexes import RecordIndexCheck, SecondaryIndexCheck, can_print
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.services.metadata.validate.true_ranges import VALUE, IndexedOperands
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+
+_DELETES_FIRST: Final = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+"""They delete files first and update the metadata table then."""
+
+
+def deletions_at_work(timeline: Timeline) -> Timeline:
+    """The inflight actions because of which listed files may be missing."""
+    return timeline.filter(lambda item: item.action in _DELETES_FIRST and item.state is State.INFLIGHT)
+
+
+class FilesCheck:
+    """Compares partition by partition. `judges_missing` is off while an action deletes files before it updates the
+    metadata table.
+    """
+
+    def __init__(self, subject: Subject, *, judges_missing: bool) -> None:
+        self._subject = subject
+        self._metadata = subject.metadata
+        self._judges_missing = judges_missing
+        self._unseen = set(self._metadata.list_partitions())
+        self._missing: dict[str, str] = {}
+        self._unlisted: dict[str, str] = {}
+
+    def open_partition(self, partition: str, files: Sequence[FileInfo]) -> PartitionFiles:
+        """Compares a partition that is in the storage, and returns what counts of it."""
+        listed = self._metadata.list_files(partition)
+        data = {info.name: info for info in files if parse_data_file(info.name) is not None}
+        unlisted = sorted(name for name in data.keys() - listed.keys() if self._counts(data[name]))
+        there = {name: data[name] for name in [*(name for name in data if name in listed), *unlisted]}
+        if partition in self._unseen:
+            self._unseen.discard(partition)
+        elif there:
+            self._add("the partition is not in the list of partitions, and has files of completed commits", partition)
+        for name in unlisted:
+            self._remember(self._unlisted, name, partition)
+            self._add(f"not listed: {data[name].size} bytes of a completed commit", partition, name)
+        self._add_missing(partition, sorted(listed.keys() - data.keys()))
+        for name in sorted(data.keys() & listed.keys()):
+            if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._subject.written):
+                self._add(f"listed with {listed[name]} bytes, but it has {data[name].size}", partition, name)
+        return PartitionFiles(partition, listed, there)
+
+    def not_walked(self) -> list[str]:
+        """The listed partitions that no `open_partition` has named yet, sorted."""
+        return sorted(self._unseen)
+
+    def absent_partition(self, partition: str) -> None:
+        """A listed partition of which the storage has nothing."""
+        self._unseen.discard(partition)
+        if self._judges_missing:
+            self._add("the partition is in the list of partitions, but it is not there", partition)
+        self._add_missing(partition, sorted(self._metadata.list_files(partition)))
+
+    def finish(self) -> None:
+        """Reports the files that are listed in one partition and are in another."""
+        for name in sorted(self._missing.keys() & self._unlisted.keys()):
+            what = f"listed in partition {self._missing[name]!r}, but it is in {self._unlisted[name]!r}"
+            self._add(what, self._missing[name], name)
+
+    def _add(self, what: str, partition: str, file: str | None = None) -> None:
+        self._subject.findings.add(FILES_PARTITION, what, partition=partition, file=file)
+
+    def _add_missing(self, partition: str, names: Sequence[str]) -> None:
+        if not self._judges_missing:
+            return
+        for name in names:
+            self._remember(self._missing, name, partition)
+            self._add("listed, but it is not there", partition, name)
+
+    def _counts(self, info: FileInfo) -> bool:
+        """Whether an unlisted file should be listed: a completed commit wrote it (of version 6, an active one)."""
+        parsed = parse_data_file(info.name)
+        written = self._subject.written
+        if isinstance(parsed, LogFileName) and written is not None:
+            return info.path in written
+        return parsed is not None and self._subject.writes.wrote(parsed.instant, info.path)
+
+    @staticmethod
+    def _remember(found: dict[str, str], name: str, partition: str) -> None:
+        if len(found) < KEPT:
+            found.setdefault(name, partition)
 
 
 def partition_checks(subject: Subject) -> list[PartitionCheck]:

@@ -35,8 +35,7 @@ from hudi_core.services.metadata.validate.check import (
     PartitionFiles,
     ValidationReport,
 )
-from hudi_core.services.metadata.validate.files import FilesCheck, deletions_at_work
-from hudi_core.services.metadata.validate.registry import partition_checks
+from hudi_core.services.metadata.validate.registry import FilesCheck, deletions_at_work, partition_checks
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.schemas import sources_at
@@ -150,11 +149,9 @@ def _give(batches: Iterator[pa.RecordBatch], file_checks: Sequence[FileCheck], c
 
 
 def validate(context: TableContext, data: Storage) -> ValidationReport:
-    """Compares everything; `data` is the storage of the data path.
-
-    Raises MetadataUnavailableError for a table without a readable metadata table, CorruptFileError where that or the
-    timeline is damaged, UnsupportedError for data files that this release does not read, ConflictError when the table
-    changed meanwhile.
+    """Compares everything; `data` is the storage of the data path. Raises MetadataUnavailableError for a table without
+    a readable metadata table, CorruptFileError where that or the timeline is damaged, UnsupportedError for data files
+    that this release does not read, ConflictError when the table changed meanwhile.
     """
     check_metadata(context)
     timeline = context.active.load()
@@ -171,11 +168,9 @@ def validate(context: TableContext, data: Storage) -> ValidationReport:
 
 def check_metadata(context: TableContext, purpose: str = "validate") -> None:
     if not context.has_metadata_table:
-        raise MetadataUnavailableError(
-            "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
-            path=context.config.path,
-            remedy=f"there is nothing to {purpose}; readers list the storage",
-        )
+        message = "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`"
+        remedy = f"there is nothing to {purpose}; readers list the storage"
+        raise MetadataUnavailableError(message, path=context.config.path, remedy=remedy)
 
 
 class _Validation:

@@ -66,7 +66,6 @@ class CommitWrites:
 
 class Subject:
     """Everything that is the same for all partitions, as of `timeline`; `data` is the storage of the data path.
-
     `written`, of version 6, are the bytes of log files by path that completed commits wrote; None where a log file's
     name carries the instant that wrote it. What cannot be compared is reported to `findings`.
     """

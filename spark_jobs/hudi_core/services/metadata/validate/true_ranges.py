@@ -83,9 +83,8 @@ def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
 
 @dataclass(frozen=True, slots=True)
 class IndexedOperands:
-    """What an index has statistics or filters of: operands by name. They name columns exactly.
-
-    `zone` is that of wall time; `has_values` is off where the values are not known, as they depend on an unknown zone.
+    """What an index has statistics or filters of: operands by name. They name columns exactly. `zone` is that of wall
+    time; `has_values` is off where the values are not known, as they depend on an unknown zone.
     """
 
     operands: Mapping[str, Operand]

@@ -10,9 +10,8 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.base_merge import MergeCounts, SliceMerge, grouped
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
-from hudi_core.filegroup.merge.merge_mode import FILL_OF, Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import FILL_OF, Fill, MergePolicy, Payload, Rules
 
 SCHEMA = pa.schema([("key", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
 AVRO = {

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import SliceMerge
 from hudi_core.filegroup.merge.log_merge import LogMerger, merge_columns
-from hudi_core.filegroup.merge.merge_mode import FILL_OF, DeleteMark, Fill, Payload
 from hudi_core.filegroup.merge.ordering_values import Ordering
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import FILL_OF, DeleteMark, Fill, MergePolicy, Payload, Rules
 from tests.support.reference_merge import DEFAULTS, MARKER, Reference, Row, Version, entry, record
 
 AVRO: dict[str, Any] = {

@@ -4,9 +4,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import DeleteMark
 from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import DeleteMark, MergePolicy
 
 
 def test_one_key_field_is_its_text() -> None:

@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.filegroup.merge import row_merge
-from hudi_core.filegroup.merge.merge_mode import Fill
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.row_merge import FULL, RowMerger
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.merge.user_mergers import register_merger
 from hudi_core.filegroup.merge.winning_version import Kind, Step
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_core.filegroup.merge.merge_mode import Fill, Payload
-from hudi_core.filegroup.merge.row_merge import FULL, ColumnPatterns, Default, FieldMerger, field_defaults
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.payload_store import PayloadStore
+from hudi_core.filegroup.merge.row_merge import FULL, ColumnPatterns, Default, RowMerger, field_defaults
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Payload, Rules
 
 FIELDS: list[tuple[str, Any, Any]] = [
     ("none", ["null", "long"], None),
@@ -54,11 +54,14 @@ def merge(
     """The column's values when the newer rows win."""
     schema = pa.schema([(column, kind)])
     policy = MergePolicy(("key",), (), Rules.COMMIT_TIME, Payload.LATEST, fill, marker)
-    merger = FieldMerger(schema, policy, field_defaults(SCHEMA), ColumnPatterns(schema.names))
-    full = np.zeros(len(high), dtype=np.int32)
+    store = PayloadStore(schema, budget=1 << 20)
+    merger = RowMerger(schema, policy, field_defaults(SCHEMA), store)
     old, new = (pa.RecordBatch.from_arrays([pa.array(values, kind)], schema=schema) for values in (low, high))
-    merged, patterns = merger.merge(old, new, np.ones(len(high), dtype=np.bool_), full, full)
-    assert patterns.tolist() == full.tolist()
+    rows = store.append(new) + np.arange(len(high))
+    merger.note(len(high), None)
+    merged, deleted = merger.merge_base(old, rows, np.ones(len(high), dtype=np.bool_))
+    assert not deleted.any()
+    assert merger.patterns_of(rows).tolist() == [FULL] * len(high)
     values: list[Any] = merged.column(0).to_pylist()
     return values
 

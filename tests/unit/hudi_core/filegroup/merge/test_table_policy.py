@@ -5,16 +5,17 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import (
+from hudi_core.filegroup.merge.table_policy import (
     COMMIT_TIME_STRATEGY,
     EVENT_TIME_STRATEGY,
     PAYLOAD_STRATEGY,
     TOASTED_VALUE,
     DeleteMark,
     Fill,
+    MergePolicy,
     Payload,
+    Rules,
 )
-from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 FLAG = DeleteMark("_hoodie_is_deleted", ("true",))
 OPERATION_0_15 = DeleteMark("_hoodie_operation", ("D",))

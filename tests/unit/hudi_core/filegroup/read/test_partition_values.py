@@ -7,7 +7,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.filegroup.read.partition_values import as_text, partition_columns, path_values
 from hudi_core.filegroup.read.read_spec import OutputColumns
 

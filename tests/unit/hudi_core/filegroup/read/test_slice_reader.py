@@ -36,8 +36,7 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.row_group_skipping import row_group_chooser
-from hudi_core.metadata_table.records.bound_arrow import to_arrow
-from hudi_core.metadata_table.records.bound_encoding import Bound
+from hudi_core.metadata_table.records.bounds import Bound, to_arrow
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage

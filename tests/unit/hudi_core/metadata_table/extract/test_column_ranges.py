@@ -15,7 +15,7 @@ from hudi_core.codec.columns import column_of
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.indexed_table import indexed_types
-from hudi_core.metadata_table.records.bound_encoding import ValueType
+from hudi_core.metadata_table.records.bounds import ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells

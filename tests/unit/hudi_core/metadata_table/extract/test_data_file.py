@@ -15,7 +15,7 @@ from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.indexed_table import indexed_types, is_indexable
-from hudi_core.metadata_table.records.bound_encoding import Bound
+from hudi_core.metadata_table.records.bounds import Bound
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, file_record, statistics_table
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Expression, FileStatistics
 from hudi_core.metadata_table.records.range_merge import is_unknown

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.expressions import ExpressionValues, function_of
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType, encode_bound
+from hudi_core.metadata_table.records.bounds import Bound, ValueType, encode_bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 from tests.support.bloom_filters import might_contain
 

@@ -10,7 +10,7 @@ from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import chosen_columns, statistics_columns
 from hudi_core.metadata_table.partitions.registry import clean_updates, partition_type_of, partition_types_of
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,

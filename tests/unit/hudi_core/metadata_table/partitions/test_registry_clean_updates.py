@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.partitions import bloom_filters, column_stats
+from hudi_core.metadata_table.partitions import single_files
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from tests.support.clean_updates import T, definition, indexed_table, records
 
@@ -23,8 +23,7 @@ def test_an_unknown_partition_is_refused(name: str) -> None:
 
 def test_deletions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of whole files: a file's statistics are all deleted or all left."""
-    for module in (bloom_filters, column_stats):
-        monkeypatch.setattr(module, "MAX_DELETIONS", 5)
+    monkeypatch.setattr(single_files, "MAX_DELETIONS", 5)
     many = FileChanges(deleted={"p": frozenset(f"f{number}-0_0-1-2_{T}.parquet" for number in range(9))})
     found = records({"files", "column_stats", "bloom_filters"}, changes=many)
     assert len(found["column_stats"]) == 4

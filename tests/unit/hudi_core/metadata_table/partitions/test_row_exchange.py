@@ -14,8 +14,8 @@ from hudi_core.codec.log.content import decode_delete_block
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import base_cells, distinct_rows, is_gone, log_contents
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_level import RecordGroups
 from hudi_core.metadata_table.record import GONE, stored_schema
 

@@ -12,10 +12,9 @@ from hudi_core.codec.hfile.block import MAX_ROW
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable
 from hudi_core.metadata_table.partition_type import is_row_level, moves_rows
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.registry import row_level_type
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, SecondaryIndexRows
 from hudi_core.metadata_table.partitions.row_level import RecordGroups, shard_rows
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_row_indexes import GoldenRows
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.config.table_config import update_properties
-from hudi_core.filegroup.merge.merge_mode import MERGE_MODE_KEY
+from hudi_core.filegroup.merge.table_policy import MERGE_MODE_KEY
 from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.instants import marks
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.whole_until import marks
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_data import GoldenCase

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.instants import PREFIX
 from hudi_core.metadata_table.read import completeness
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.whole_until import PREFIX
 from hudi_core.services.metadata.maintain import update_metadata
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.write_stats import WriteStat

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.local import LocalStorage

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.read import stat_columns, statistics
+from hudi_core.metadata_table.read import statistics
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.context import TableContext
 from tests.support.golden_cleans import context_of
@@ -60,7 +60,7 @@ def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkey
     ]
     found = []
     for least, run in ((0, 3), (1 << 30, 1 << 15)):
-        monkeypatch.setattr(stat_columns, "_LEAST_RUN", least)
+        monkeypatch.setattr(statistics, "_LEAST_RUN", least)
         monkeypatch.setattr(statistics, "RUN", run)
         found.append([metadata(case).column_stats(columns, **options) for options in requested])
     for one, other in zip(*found, strict=True):
@@ -84,11 +84,11 @@ def test_a_damaged_value_names_the_metadata_tables_cure(golden: Golden, monkeypa
     table = metadata(case)
 
     def broken(
-        self: stat_columns.StatColumns, schema: str, keys: list[bytes], values: list[bytes], *, path: str
+        self: statistics.StatColumns, schema: str, keys: list[bytes], values: list[bytes], *, path: str
     ) -> pa.Table:
         raise CorruptFileError("it is broken", path=path)
 
-    monkeypatch.setattr(stat_columns.StatColumns, "of_cells", broken)
+    monkeypatch.setattr(statistics.StatColumns, "of_cells", broken)
     with pytest.raises(CorruptFileError, match="it is broken") as caught:
         table.column_stats(["qty"])
     assert "metadata" in str(caught.value.remedy)

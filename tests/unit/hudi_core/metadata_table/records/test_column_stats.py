@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, live, statistics_table
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.engine.serializer import from_text, to_text
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,

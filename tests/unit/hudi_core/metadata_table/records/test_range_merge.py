@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.range_merge import as_type, empty_range, is_unknown, merged, outer_bound
 

@@ -8,7 +8,7 @@ from typing import Any
 from hudi_core.metadata_table.indexed_table import indexed_types
 from hudi_core.metadata_table.keys import column_stats_key
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef
 from hudi_core.metadata_table.write.remaining_files import remaining_expressions, remaining_statistics

@@ -16,8 +16,8 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.partitions.record_index import location_datum
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES
+from hudi_core.metadata_table.partitions.row_indexes import location_datum
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter

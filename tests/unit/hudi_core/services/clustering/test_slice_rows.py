@@ -12,8 +12,7 @@ import pytest
 
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.errors import CorruptFileError, ExecutionError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy, reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, open_slice

@@ -25,8 +25,8 @@ from hudi_core.metadata_table.keys import (
     column_stats_key,
     partition_id,
 )
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.partitions.registry import clean_updates
+from hudi_core.metadata_table.partitions.whole_ranges import PartitionStatsPartition
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileChanges, FileStatistics, StoredFilter
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions

@@ -12,9 +12,8 @@ import pytest
 
 from hudi_core.metadata_table.indexed_table import IndexedTable, indexed_types, load_index_definitions
 from hudi_core.metadata_table.keys import column_id, partition_id
-from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
-from hudi_core.metadata_table.records.bound_arrow import logical_and_type
-from hudi_core.metadata_table.records.bound_encoding import Bound
+from hudi_core.metadata_table.partitions.whole_ranges import PartitionStatsPartition
+from hudi_core.metadata_table.records.bounds import Bound, logical_and_type
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter

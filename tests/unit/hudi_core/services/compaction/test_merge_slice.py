@@ -22,8 +22,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy, reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.write.markers import Marker, list_markers
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.metadata_table.instants import PREFIX
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.whole_until import PREFIX
 from hudi_core.services.metadata.catch_up import doubts_of
 from hudi_core.timeline.instant import Action
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

@@ -16,7 +16,7 @@ from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.partition_type import STATISTICS
-from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.timeline import MetadataTimeline

@@ -9,8 +9,8 @@ import pytest
 
 from hudi_core.config.table_config import METADATA, update_properties
 from hudi_core.metadata_table.indexed_table import put_index_definitions
-from hudi_core.metadata_table.partitions.files import FilesPartition
 from hudi_core.metadata_table.partitions.registry import PARTITION_TYPES
+from hudi_core.metadata_table.partitions.single_files import FilesPartition
 from hudi_core.services.metadata.validate.check import Findings
 from hudi_core.services.metadata.validate.registry import _CHECKS, partition_checks
 from hudi_core.services.metadata.validate.subject import Subject
