@@ -75,7 +75,7 @@ class WallTime:
 
     def year(self) -> pa.Array:
         """The year as int32, 0 and below before our era."""
-        return pc.cast(self._years(), pa.int32(), safe=False)
+        return pc.cast(self.years(), pa.int32(), safe=False)
 
     def date(self) -> pa.Array:
         days = _floor_divided(self.seconds.cast(pa.int64()), _DAY)
@@ -90,13 +90,14 @@ class WallTime:
         texts = [self._year_text() if part == "%Y" else pc.strftime(self.seconds, format=part) for part in parts]
         return pc.binary_join_element_wise(*texts, "") if texts else pc.strftime(self.seconds, format="")
 
-    def _years(self) -> pa.Array:
+    def years(self) -> pa.Array:
+        """As int64."""
         years = pc.year(self.seconds)
         return years if self.cycles is None else pc.add(years, pc.multiply(self.cycles, _CYCLE_YEARS))
 
     def _year_text(self) -> pa.Array:
         """Java's year of era: a sign where there are more than four digits, and 1 is the year before 1."""
-        years: NDArray[np.int64] = self._years().fill_null(0).to_numpy(zero_copy_only=False)
+        years: NDArray[np.int64] = self.years().fill_null(0).to_numpy(zero_copy_only=False)
         era = pa.array(np.where(years > 0, years, 1 - years))
         text = pc.utf8_lpad(era.cast(pa.string()), 4, "0")
         signed = pc.binary_join_element_wise("+", text, "")

@@ -6,26 +6,20 @@ Only what is computed exactly is here: anything else is refused, since an index 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError, ZoneUnknownError
+from hudi_core.expr.wall_time import WallTime
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
-from hudi_core.metadata_table.extract.date_patterns import (
-    DAY_SECONDS,
-    PARTS,
-    DatePattern,
-    Numbers,
-    WallTimes,
-    numbers_of,
-)
 from hudi_core.metadata_table.indexed_table import DEFAULT_PATH
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
@@ -107,16 +101,19 @@ class _Call:
         except UnsupportedError as error:
             raise _refused(self.name, error.message) from error
 
-    def wall_seconds(self, seconds: pa.Array) -> pa.Array:
-        """Seconds since 1970 as a wall clock in the zone shows them, also as int64."""
+    def wall_time(self, values: pa.Array) -> WallTime:
+        """Of dates; of timestamps, and of whole seconds since 1970, as a wall clock in the zone shows them."""
+        if self.is_date:
+            return WallTime.of(values, "UTC")
         zone = self.session_zone
         if not zone:
             reason = f"its values depend on Spark's session zone, and {SESSION_ZONE} does not name it"
             raise _refused(self.name, reason, ZoneUnknownError)
+        counts, unit = values.cast(pa.int64()), values.type.unit if self.is_instant else "s"
         if zone in _UTC_NAMES:
-            return seconds
+            return WallTime.of(counts.cast(pa.timestamp(unit)), "UTC")
         try:
-            return pc.local_timestamp(seconds.cast(pa.timestamp("s", tz=zone))).cast(pa.int64())
+            return WallTime.of(pc.local_timestamp(counts.cast(pa.timestamp(unit, tz=zone))), "UTC")
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise _refused(self.name, f"the zone {zone} does not give the time of a value: {error}") from error
 
@@ -126,50 +123,38 @@ def _refused(name: str, reason: str, error: type[UnsupportedError] = Unsupported
     return error(f"an expression index on `{name}` cannot be kept true: {reason}", path=DEFAULT_PATH, remedy=remedy)
 
 
-def _unchanged(fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
-    def make(call: _Call) -> Function:
-        call.require(fits(call))
-        return lambda values: values
-
-    return make
+def _unchanged(fits: Callable[[_Call], bool], call: _Call) -> Function:
+    call.require(fits(call))
+    return lambda values: values
 
 
-def _cased(plain: Function, full: Callable[[str], str], new: str) -> Callable[[_Call], Function]:
+def _cased(plain: Function, full: Callable[[str], str], new: str, call: _Call) -> Function:
     """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one
     by one (0.5 µs each). Letters of `new`, a class of a regular expression, are refused.
     """
+    call.require(call.is_text)
 
-    def make(call: _Call) -> Function:
-        call.require(call.is_text)
+    def cased(values: pa.Array) -> pa.Array:
+        others = pc.fill_null(pc.invert(pc.string_is_ascii(values)), False)
+        if not pc.any(others).as_py():
+            return plain(values)
+        if pc.any(pc.match_substring_regex(values, new)).as_py():
+            raise _refused(call.name, "a value has letters whose other case depends on the JVM's release of Unicode")
+        changed = pa.array([full(text) for text in values.filter(others).to_pylist()], pa.string())
+        return pc.replace_with_mask(plain(values), others, changed)
 
-        def cased(values: pa.Array) -> pa.Array:
-            others = pc.fill_null(pc.invert(pc.string_is_ascii(values)), False)
-            if not pc.any(others).as_py():
-                return plain(values)
-            if pc.any(pc.match_substring_regex(values, new)).as_py():
-                raise _refused(
-                    call.name, "a value has letters whose other case depends on the JVM's release of Unicode"
-                )
-            changed = pa.array([full(text) for text in values.filter(others).to_pylist()], pa.string())
-            return pc.replace_with_mask(plain(values), others, changed)
-
-        return cased
-
-    return make
+    return cased
 
 
-def _trimmed(trim: Callable[..., pa.Array]) -> Callable[[_Call], Function]:
-    def make(call: _Call) -> Function:
-        call.require(call.is_text)
-        characters = call.options.get("trimString", " ")
-        return lambda values: trim(values, characters=characters)
-
-    return make
+def _trimmed(trim: Callable[..., pa.Array], call: _Call) -> Function:
+    call.require(call.is_text)
+    return partial(trim, characters=call.options.get("trimString", " "))
 
 
 def _length(call: _Call) -> Function:
     call.require(call.is_text or pa.types.is_binary(call.arrow_type))
-    return (lambda values: pc.utf8_length(values)) if call.is_text else (lambda values: pc.binary_length(values))
+    length: Function = pc.utf8_length if call.is_text else pc.binary_length
+    return length
 
 
 def _substring(call: _Call) -> Function:
@@ -183,13 +168,10 @@ def _substring(call: _Call) -> Function:
     return lambda values: pc.utf8_slice_codeunits(values, first, None if first < 0 <= stop else stop)
 
 
-def _date_shift(sign: int) -> Callable[[_Call], Function]:
-    def make(call: _Call) -> Function:
-        call.require(call.is_date)
-        days = sign * call.number("days")
-        return lambda values: pc.add_checked(values.cast(pa.int32()), pa.scalar(days, pa.int32())).cast(pa.date32())
-
-    return make
+def _date_shift(sign: int, call: _Call) -> Function:
+    call.require(call.is_date)
+    days = pa.scalar(sign * call.number("days"), pa.int32())
+    return lambda values: pc.add_checked(values.cast(pa.int32()), days).cast(pa.date32())
 
 
 def _unix_timestamp(call: _Call) -> Function:
@@ -199,62 +181,96 @@ def _unix_timestamp(call: _Call) -> Function:
     return lambda values: pc.divide(values.cast(micros, safe=False).cast(pa.int64()), 1_000_000)
 
 
-def _formatted(seconds: Function, fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
-    def make(call: _Call) -> Function:
-        call.require(fits(call))
-        pattern = call.pattern()
-        return lambda values: pattern.format(call.wall_seconds(seconds(values)))
-
-    return make
+def _formatted(fits: Callable[[_Call], bool], call: _Call) -> Function:
+    call.require(fits(call))
+    pattern = call.pattern()
+    return lambda values: pattern.format(call.wall_time(values))
 
 
-def _part(letter: str, *, of_dates: bool) -> Callable[[_Call], Function]:
-    def make(call: _Call) -> Function:
-        is_date = of_dates and call.is_date
-        call.require(is_date or call.is_instant)
-
-        def part(values: pa.Array) -> pa.Array:
-            days = values.cast(pa.int32()).cast(pa.int64()) if is_date else None
-            seconds = call.wall_seconds(_seconds(values)) if days is None else pc.multiply(days, DAY_SECONDS)
-            return _masked(PARTS[letter](WallTimes.of(seconds)), seconds).cast(pa.int32())
-
-        return part
-
-    return make
+def _part(letter: str, of_dates: bool, call: _Call) -> Function:
+    call.require(call.is_instant or (of_dates and call.is_date))
+    return lambda values: pc.cast(_PARTS[letter](call.wall_time(values)), pa.int32())
 
 
-def _seconds(values: pa.Array) -> pa.Array:
-    """Whole seconds of timestamps, rounded down: Arrow has no floor division of integers."""
-    per = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
-    return _masked(numbers_of(values.cast(pa.int64())) // per, values)
+_TOKEN: Final = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']+")
+_YEARS: Final = (1, 999_999)
+"""Eras and years beyond are refused: `y` is the year of the era, and Java's signs differ there."""
+_PARTS: Final[dict[str, Callable[[WallTime], pa.Array]]] = {
+    "y": WallTime.years,
+    "M": lambda time: pc.month(time.seconds),
+    "d": lambda time: pc.day(time.seconds),
+    "H": lambda time: pc.hour(time.seconds),
+    "m": lambda time: pc.minute(time.seconds),
+    "s": lambda time: pc.second(time.seconds),
+}
 
 
-def _masked(numbers: Numbers, values: pa.Array) -> pa.Array:
-    return pa.array(numbers, pa.int64(), mask=np.asarray(pc.is_null(values).to_numpy(zero_copy_only=False)))
+class DatePattern:
+    """A pattern that Java and Spark share (DateTimeFormatter): of `yyyy`, `MM`, `dd`, `HH`, `mm`, `ss`, their
+    one-letter forms but of the year, quoted text and signs.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        """Raises UnsupportedError for a letter whose text depends on a locale, a zone or a calendar of weeks."""
+        tokens = [match.group() for match in _TOKEN.finditer(pattern)]
+        if not tokens or "".join(tokens) != pattern:
+            raise UnsupportedError(f"the date pattern {pattern!r} is not read")
+        self._pieces = [_piece(token, pattern) for token in tokens]
+
+    def format(self, time: WallTime) -> pa.Array:
+        """The text of each, null of null. UnsupportedError for years that have none."""
+        years = pc.min_max(time.years())
+        if years["min"].is_valid and not _YEARS[0] <= years["min"].as_py() <= years["max"].as_py() <= _YEARS[1]:
+            raise UnsupportedError(
+                "a time lies before the year 1 or far beyond 9999, for which this release has no text"
+            )
+        # The first column makes the texts as many as the times, also of a pattern of quoted text alone.
+        empty = pc.if_else(time.seconds.is_valid(), "", pa.scalar(None, pa.string()))
+        return pc.binary_join_element_wise(empty, *(piece(time) for piece in self._pieces), "")
+
+
+def _piece(token: str, pattern: str) -> Callable[[WallTime], pa.Array | str]:
+    if token.startswith("'"):
+        text = "'" if token == "''" else token[1:-1].replace("''", "'")
+        return lambda time: text
+    if not token[0].isalpha():
+        if any(char in "[]{}#" for char in token):
+            raise UnsupportedError(f"the date pattern {pattern!r} has optional parts")
+        return lambda time: token
+    letter, width = token[0], len(token)
+    if letter not in _PARTS or (width != 4 if letter == "y" else width > 2):
+        raise UnsupportedError(
+            f"the date pattern {pattern!r} has the letters {token!r}, whose text this release does not make"
+        )
+    return lambda time: _digits(_PARTS[letter](time), width)
+
+
+def _digits(numbers: pa.Array, width: int) -> pa.Array:
+    """With a sign where a year has more than four (SignStyle.EXCEEDS_PAD)."""
+    text = pc.utf8_lpad(numbers.cast(pa.string()), width, "0")
+    return pc.if_else(pc.greater(numbers, 9999), pc.binary_join_element_wise("+", text, ""), text)
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
-    "identity": _unchanged(lambda call: not pa.types.is_nested(call.arrow_type)),
-    "lower": _cased(pc.ascii_lower, str.lower, NEW_CAPITALS),
-    "upper": _cased(pc.ascii_upper, str.upper, NEW_SMALL),
-    "trim": _trimmed(pc.utf8_trim),
-    "ltrim": _trimmed(pc.utf8_ltrim),
-    "rtrim": _trimmed(pc.utf8_rtrim),
+    "identity": partial(_unchanged, lambda call: not pa.types.is_nested(call.arrow_type)),
+    "lower": partial(_cased, pc.ascii_lower, str.lower, NEW_CAPITALS),
+    "upper": partial(_cased, pc.ascii_upper, str.upper, NEW_SMALL),
+    "trim": partial(_trimmed, pc.utf8_trim),
+    "ltrim": partial(_trimmed, pc.utf8_ltrim),
+    "rtrim": partial(_trimmed, pc.utf8_rtrim),
     "length": _length,
     "substring": _substring,
-    "date_add": _date_shift(1),
-    "date_sub": _date_shift(-1),
-    "to_date": _unchanged(lambda call: call.is_date),
-    "to_timestamp": _unchanged(lambda call: call.is_instant),
+    "date_add": partial(_date_shift, 1),
+    "date_sub": partial(_date_shift, -1),
+    "to_date": partial(_unchanged, lambda call: call.is_date),
+    "to_timestamp": partial(_unchanged, lambda call: call.is_instant),
     "unix_timestamp": _unix_timestamp,
-    "from_unixtime": _formatted(
-        lambda values: values.cast(pa.int64()), lambda call: pa.types.is_integer(call.arrow_type)
-    ),
-    "date_format": _formatted(_seconds, lambda call: call.is_instant and "format" in call.options),
-    "year": _part("y", of_dates=True),
-    "month": _part("M", of_dates=True),
-    "day": _part("d", of_dates=True),
-    "hour": _part("H", of_dates=False),
+    "from_unixtime": partial(_formatted, lambda call: pa.types.is_integer(call.arrow_type)),
+    "date_format": partial(_formatted, lambda call: call.is_instant and "format" in call.options),
+    "year": partial(_part, "y", True),
+    "month": partial(_part, "M", True),
+    "day": partial(_part, "d", True),
+    "hour": partial(_part, "H", False),
 }
 """Of Hudi's list, `split` gives arrays, which have no order, and the regular expressions are Java's."""
 

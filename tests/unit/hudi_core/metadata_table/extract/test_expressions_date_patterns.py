@@ -6,9 +6,16 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.extract.date_patterns import DatePattern
+from hudi_core.expr.wall_time import WallTime
+from hudi_core.metadata_table.extract.expressions import DatePattern
 
 SECONDS = int(dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.timezone.utc).timestamp())
+
+
+def formatted(pattern: str, *seconds: int | None) -> list[str | None]:
+    times = WallTime.of_unix_seconds(pa.array(seconds, pa.int64()), "UTC")
+    texts: list[str | None] = DatePattern(pattern).format(times).to_pylist()
+    return texts
 
 
 @pytest.mark.parametrize(
@@ -21,8 +28,7 @@ SECONDS = int(dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.timezone.utc).timestamp
     ],
 )
 def test_patterns(pattern: str, text: str) -> None:
-    found = DatePattern(pattern).format(pa.array([SECONDS, None], pa.int64()))
-    assert found.to_pylist() == [text, None]
+    assert formatted(pattern, SECONDS, None) == [text, None]
 
 
 @pytest.mark.parametrize("pattern", ["", "yy", "yyyy-MMM", "E", "YYYY", "[yyyy]", "yyyy'", "z", "ddd"])
@@ -32,7 +38,6 @@ def test_patterns_that_are_not_read(pattern: str) -> None:
 
 
 def test_years_with_more_than_four_digits_have_a_sign() -> None:
-    seconds = pa.array([253_402_300_800, -1], pa.int64())
-    assert DatePattern("yyyy").format(seconds).to_pylist() == ["+10000", "1969"]
+    assert formatted("yyyy", 253_402_300_800, -1) == ["+10000", "1969"]
     with pytest.raises(UnsupportedError, match="before the year 1"):
-        DatePattern("yyyy").format(pa.array([-70_000_000_000], pa.int64()))
+        formatted("yyyy", -70_000_000_000)
