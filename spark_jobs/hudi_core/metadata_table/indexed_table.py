@@ -194,7 +194,6 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
 
 
 def _path_of(config: TableConfig) -> str:
-    """Where the properties say that the file is; empty when they do not say."""
     path = config.raw.get(PATH_KEY, "").strip()
     check_relative_path(path, source=config.path)
     if path and not path.startswith(_FOLDER):

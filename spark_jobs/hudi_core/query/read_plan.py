@@ -61,13 +61,11 @@ class ReadPlan:
     def batches(
         self, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
     ) -> Iterator[pa.RecordBatch]:
-        """All rows, split by split, read in this process."""
         for split in self.splits:
             yield from read_split(self.common, split, storage, on_corrupt)
 
 
 def split_of(part: FileSlice | Change) -> Json:
-    """The split that reads a file slice, or a change of a change-data query."""
     files = part.data_files if isinstance(part, FileSlice) else part.files()
     return {"bytes": sum(file.size for file in files), "part": to_text(part)}
 
@@ -129,7 +127,6 @@ def _prepared(text: str) -> _Prepared:
 
 
 def _changes(reader: ChangeReader, query: Json, change: Change) -> Iterator[pa.RecordBatch]:
-    """The rows of a change-data query, filtered and projected."""
     try:
         columns, predicate = [str(name) for name in query["columns"]], query["predicate"]
     except (KeyError, TypeError) as error:

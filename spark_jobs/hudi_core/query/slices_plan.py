@@ -118,7 +118,6 @@ class SlicesPlanner:
         return self._skipping.partitions(names)
 
     def plan(self, slices: Sequence[FileSlice]) -> ReadPlan:
-        """The plan that reads `slices`, without those that the predicate rules out."""
         kept, report = (slices, PruneReport()) if self._skipping is None else self._skipping.prune(slices)
         files = sum(len(item.data_files) for item in kept)
         common = common_part(self._context, self.spec)

@@ -93,14 +93,11 @@ class FileKeys:
 class NoKeys(FileKeys):
     """Of a file without its keys in `_hoodie_record_key` (HoodieFileWriterFactory.enableBloomFilter)."""
 
-    def __init__(self) -> None:
-        """Takes no memory."""
+    def __init__(self) -> None: ...
 
-    def add(self, keys: pa.Array) -> None:
-        """See FileKeys."""
+    def add(self, keys: pa.Array) -> None: ...
 
     def join(self, base: ParquetBaseFile) -> bool:
-        """Nothing is left to add."""
         return True
 
     def footer(self) -> dict[str, str]:

@@ -35,8 +35,6 @@ class MarkerType(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Marker:
-    """A data file that an attempt announced."""
-
     partition: str
     file_name: str
     kind: str

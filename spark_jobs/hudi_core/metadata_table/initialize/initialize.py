@@ -239,7 +239,6 @@ def _way_on(active: ActiveTimeline, item: Instant) -> str:
 
 
 def refuse_without_table(config: TableConfig) -> None:
-    """Raises MetadataUnavailableError when there is no metadata table."""
     if FILES_PARTITION not in config.metadata_partitions:
         message = "the table has no metadata table that an index could be added to"
         remedy = "create it first: `hudictl metadata create TABLE`"

@@ -145,7 +145,6 @@ def first_log(file_id: str, instant: str) -> LogFileName:
 
 
 def initialize_group(storage: Storage, partition: str, file_id: str, instant: str) -> None:
-    """Creates a file group without records: its first log file."""
     block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, _EMPTY_DELETES)
     storage.create_exclusive(metadata_path(first_log(file_id, instant), partition), block)
 

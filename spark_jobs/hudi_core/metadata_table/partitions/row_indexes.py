@@ -90,7 +90,6 @@ class RecordIndexPartition(RowLevelPartition):
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether each data partition has separate file groups."""
         definition = self.table.definitions.get(self.partition)
         return definition is not None and definition.is_partitioned
 

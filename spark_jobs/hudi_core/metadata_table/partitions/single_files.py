@@ -106,7 +106,6 @@ class ColumnStatsPartition(PartitionType):
                     yield record
 
     def of_clean(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """Deletions of the ranges of all columns that the index may hold."""
         definition = self.table.definitions.get(self.partition)
         if definition is not None and definition.source_fields:
             return deleted_ranges(changes, definition.source_fields, definition.version)

@@ -206,12 +206,10 @@ class ExpressionIndexPartition(WholePartitionRanges):
     groups = EXPRESSION_INDEX_GROUPS
 
     def check(self) -> None:
-        """Refuses an index without a definition of a known type."""
         if self._type not in _TYPES:
             raise unknown_partition(self.partition)
 
     def check_commit(self) -> None:
-        """Refuses an index whose values are not computed exactly here."""
         _ = self._expression
 
     @cached_property

@@ -132,7 +132,6 @@ class StatColumns:
         return pa.table(columns).filter(pa.array(~leaves[_DELETED].values))
 
     def _bound_column(self, data: Encoded, leaves: Mapping[Path, Leaf], end: str) -> pa.Array:
-        """The bounds of one end, null where a record has none."""
         count = len(data)
         if pa.types.is_null(self.arrow_type):
             return pa.nulls(count)

@@ -58,8 +58,6 @@ class ColumnStats:
 
 
 class ColumnStatsRules(RecordRules[ColumnStats]):
-    """Of the partitions that hold statistics."""
-
     def __init__(self, *, counted: bool = False) -> None:
         """`counted` refuses a record without one of its counts, else that is 0."""
         self._counted = counted

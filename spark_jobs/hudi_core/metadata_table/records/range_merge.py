@@ -55,7 +55,6 @@ def wider(first: str, second: str) -> str:
 
 
 def widened(bound: Bound, logical: str) -> Bound:
-    """A number as one of a wider type."""
     if bound.logical == logical:
         return bound
     if (bound.logical, logical) == ("float", "double"):

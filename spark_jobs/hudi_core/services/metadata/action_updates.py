@@ -81,7 +81,6 @@ class ActionUpdates:
         return decode_restore_plan(plan, path=active.path_of(restore)).target
 
     def changed_row_indexes(self, metadata: CommitMetadata) -> Collection[str]:
-        """The row-level indexes whose records a commit may change."""
         has_files = metadata.partition_to_write_stats or metadata.replaced_file_ids
         return self.row_indexes if has_files and moves_rows(metadata.operation_type) else ()
 

@@ -92,7 +92,6 @@ class IndexedOperands:
     has_values: bool = True
 
     def columns(self) -> frozenset[str]:
-        """The stored top-level columns that they take."""
         return frozenset(path[0] for operand in self.operands.values() for path in operand_columns(operand))
 
     def of(self, head: FileHead, carried: frozenset[str] | None = None) -> list[str]:
@@ -105,8 +104,6 @@ class IndexedOperands:
 
 
 class TrueRanges:
-    """The ranges of the operands of an index over the same records."""
-
     def __init__(self, indexed: IndexedOperands) -> None:
         self._indexed = indexed
         self._found = {name: TrueRange() for name in indexed.operands}
@@ -120,8 +117,6 @@ class TrueRanges:
 
 
 class Counts(Enum):
-    """How the counts of a statistic are compared with the records."""
-
     EXACT = "exact"
     AT_LEAST = "at least"
     """They may be more than the records: those of files that were replaced are in them."""
