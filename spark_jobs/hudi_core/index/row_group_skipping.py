@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -25,12 +26,13 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.partition_values import partition_columns
-from hudi_core.index.slice_ranges import in_order_of
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice
 
 MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_UNITS = ("s", "ms", "us", "ns")
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
 """Of a partition and names of base files: the filters of those that have one."""
 
@@ -141,3 +143,34 @@ def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: B
         for name, bloom in filters(partition, list(names)).items():
             mask[names[name]] = any_may_be_in(bloom, values)
     return mask
+
+
+def in_order_of(bounds: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    """The bounds as type `kind`; None unless values of `kind` made from such values have the same order. Those of a
+    column that was widened (int to long to double, decimals, finer timestamps) do; those of one that became text do
+    not.
+    """
+    have = bounds.type
+    if have == kind:
+        return bounds
+    if not _keeps_order(have, kind):
+        return None
+    if pa.types.is_float32(have):
+        # Rows are read by the float's text (codec.avro.arrow_conform): 1.1, not 1.10000002384.
+        return pc.cast(pc.cast(bounds, pa.string()), kind)
+    return pc.cast(bounds, kind, safe=not pa.types.is_floating(kind))
+
+
+def _keeps_order(have: pa.DataType, kind: pa.DataType) -> bool:
+    if have in _INTEGERS:
+        return pa.types.is_floating(kind) or (kind in _INTEGERS and _INTEGERS.index(have) < _INTEGERS.index(kind))
+    if pa.types.is_float32(have):
+        return bool(pa.types.is_float64(kind))
+    if pa.types.is_decimal(have) and pa.types.is_decimal(kind):
+        return bool(kind.scale >= have.scale and kind.precision - kind.scale >= have.precision - have.scale)
+    if pa.types.is_timestamp(have) and pa.types.is_timestamp(kind):
+        # A column without a zone is read as UTC (codec.avro.arrow_conform).
+        zones = have.tz == kind.tz or (have.tz is None and kind.tz == "UTC")
+        return zones and _UNITS.index(have.unit) <= _UNITS.index(kind.unit) and kind.unit != "ns"
+    texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    return have in texts and kind in texts

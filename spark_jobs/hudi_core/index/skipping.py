@@ -31,9 +31,8 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
 from hudi_core.filegroup.read.partition_values import partition_columns
 from hudi_core.index.key_lookups import equal_texts, groups_of_keys, groups_of_values, key_candidates
-from hudi_core.index.partition_ranges import indexed_columns, partition_ranges, partition_statistics
 from hudi_core.index.row_group_skipping import filter_mask, flat_columns, footer_may_match, row_group_chooser
-from hudi_core.index.slice_ranges import slice_ranges
+from hudi_core.index.value_ranges import indexed_columns, partition_ranges, partition_statistics, slice_ranges
 from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
@@ -161,8 +160,7 @@ class SkippingPlan:
         """`merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the
         newest snapshot, not of an earlier one or of a range of commits (`incremental`). `storage` is the data path, for
         the footers of base files when the option enables them. `by_other_name` are columns that older files may hold
-        under another name (schema-on-read), of which no statistics are used. Raises ConfigError for an option that is
-        not valid.
+        under another name (schema-on-read), of which no statistics are used. ConfigError for a wrong option.
         """
         chosen = options or {}
         self._bound = bound

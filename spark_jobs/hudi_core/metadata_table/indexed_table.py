@@ -42,8 +42,7 @@ _RESTORE: Final = "restore the file from a copy, or drop and create the indexes 
 @dataclass(frozen=True)
 class IndexedTable:
     """`schema` is without meta fields, `definitions` are by metadata partition, `settings` Hudi's options by name;
-    `history` as SchemaHistory.to_json, of a schema-on-read table, whose older files hold renamed columns by other
-    names.
+    `history` as SchemaHistory.to_json, whose older files hold columns by other names.
     """
 
     config: TableConfig

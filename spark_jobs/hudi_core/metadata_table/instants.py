@@ -75,8 +75,7 @@ def is_initialization(instant: str) -> bool:
 def initialized_by_downgrade(initialization: str, compaction: str) -> bool:
     """Whether an index of version 6 began after a compaction of the metadata table whose instant is later. A downgrade
     compacts at an instant of its own, drops indexes that version 6 does not know in this form, and the writer begins
-    them again under the latest instant of the data table and a suffix. In version 6 itself a compaction has a suffix,
-    too.
+    them again under the latest instant of the data table and a suffix. In version 6 itself compactions have one, too.
     """
     return _initializes(_suffix(initialization)) and compaction == data_instant(compaction)
 

@@ -82,9 +82,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ChangeReader:
-    """Reads changes; batches have op, ts_ms, before and after. `spec` is the table's reader with all columns and
-    without conditions.
-    """
+    """Reads changes; batches have op, ts_ms, before and after. `spec`: all columns, no conditions."""
 
     storage: Storage
     spec: ReaderSpec

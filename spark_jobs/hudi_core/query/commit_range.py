@@ -30,8 +30,7 @@ from hudi_core.view.file_system_view import FileSystemView
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
     """The earliest pending commit, deltacommit or replacecommit that is no clustering
-    (TimelineUtils.validateTimestampAsOf): compactions and clusterings change no row. Raises FormatError for a plan that
-    cannot be read.
+    (TimelineUtils.validateTimestampAsOf): compactions and clusterings change no row. FormatError for a broken plan.
     """
     return next(pending_ingestion(active, timeline), None)
 

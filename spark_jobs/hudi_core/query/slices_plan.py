@@ -61,8 +61,7 @@ def reader_spec(
     schemas: Timeline | None = None,
 ) -> ReaderSpec:
     """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
-    `schemas` is the timeline that `schema` is of, where that is another one: a column's name in older files is resolved
-    with it.
+    `schemas` is the timeline that `schema` is of, where that is another one: it resolves columns' names in older files.
     """
     history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
     return ReaderSpec(

@@ -69,8 +69,7 @@ class Ordering:
     null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a natural delete;
     Hudi 0.15 refuses null. `compared` are the types of delete ordering values that compare with records'; `defaults`
     the fields' Avro defaults. `by_arrival`: versions in log files are ordered as without a column: Hudi 0.15 takes a
-    field within a struct for absent there (SpillableMapUtils), and finds it where a payload class compares it with a
-    base row's.
+    field within a struct for absent there (SpillableMapUtils), and finds it where a payload class compares base rows.
     """
 
     columns: tuple[OrderingColumn, ...]

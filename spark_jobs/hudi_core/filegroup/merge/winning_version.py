@@ -114,8 +114,7 @@ def _completed(payload: Payload, replace: Mask) -> Mask:
 
 def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
     """Where the newer version wins (BufferedRecordMergerFactory.shouldKeepNewerRecord): also on equal values. A natural
-    delete wins over all before it and loses to any row after it; a delete entry after it changes nothing
-    (deltaMergeDeleteRecord).
+    delete wins over all before it and loses to any row after it; an entry after it changes nothing.
     """
     entry = new == Kind.TYPED_DELETE
     wins = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)

@@ -104,8 +104,7 @@ def path_values(
 ) -> dict[str, pa.Scalar]:
     """The values of `columns` in the path `partition`, whose levels are the table's partition columns; empty when there
     are not as many, but one column alone may span several. `zone` is that of timestamps, UTC when None. Raises
-    UnsupportedError naming the partition when a value is not of its column's type, ConfigError for a zone that does not
-    exist.
+    UnsupportedError naming the partition when a value is not of its column's type, ConfigError for an unknown zone.
     """
     parts = path_parts(partition, config.partition_fields)
     if has_slashed_dates(config):

@@ -68,8 +68,7 @@ class PlanCheck:
     ) -> None:
         """Compares the slices of the plan at `instant`, in the file `path`, with those of the table at that instant.
         `listed` are the files of each folder; nothing else is listed or read, but the headers of log blocks of slices
-        that hold more log files than the plan names. Raises FormatError with `remedy`, naming the file group and the
-        files that differ.
+        that hold more log files than the plan names. FormatError with `remedy`, naming file group and differing files.
         """
         by_folder: dict[str, list[PlannedSlice]] = {}
         for item in planned:

@@ -31,9 +31,8 @@ _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType
 
 def table_schema(storage: Storage, config: TableConfig, timeline: Timeline, up_to: str | None = None) -> AvroSchema:
     """The table's Avro record schema, without meta fields, as of the latest commit of `timeline`, or of the latest
-    requested at or before `up_to`, in the order of timeline.schemas.schema_of; before the first commit the present
-    one. Raises FormatError when nothing records a schema, CorruptFileError for a commit or data file that is not
-    readable, StorageError.
+    requested at or before `up_to`, in the order of timeline.schemas.schema_of; before the first commit the present one.
+    Raises FormatError when nothing records a schema, CorruptFileError for a broken commit or data file, StorageError.
     """
     active, history = ActiveTimeline(storage, config), load_history(storage, config)
     seen = timeline if up_to is None else timeline.up_to(up_to)
@@ -57,9 +56,8 @@ def stored_schema(
     path_of: Callable[[Instant], str] = commit_label,
 ) -> AvroSchema | None:
     """The Avro record schema, without meta fields, of the first file that has one: Parquet base files in the footer,
-    log files in their last data block of whole records. `commits`, latest first, are looked at one by one; `path_of`
-    names a commit's file for messages. Raises FormatError for a path that leaves the table or a broken file,
-    StorageError.
+    log files in their last data block of whole records. `commits`, latest first, are looked at in turn; `path_of` names
+    a commit's file for messages. FormatError for a path that leaves the table or a broken file; StorageError.
     """
     for instant, metadata in commits:
         metadata.check_paths(source=path_of(instant))

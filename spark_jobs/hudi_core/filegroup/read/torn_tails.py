@@ -37,8 +37,7 @@ log = logging.getLogger(__name__)
 
 def pass_over_torn_tails(storage: Storage, scan: ScanResult, *, allow_lost: bool) -> int:
     """How many corrupt blocks the scan passes over, as in Hudi. Raises CorruptFileError naming the first that is no
-    torn tail, unless `allow_lost`. Where there is one, the timeline and the commits that may have written the file are
-    read.
+    torn tail, unless `allow_lost`. Where there is one, the timeline and commits that may have written it are read.
     """
     if (scan.corrupt or scan.corrupt_removed) and not allow_lost:
         refuse_lost(scan, CompletedWrites.of(storage))

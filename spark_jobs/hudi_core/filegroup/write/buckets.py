@@ -113,8 +113,7 @@ def bucket_file_id(random: str, digits: str) -> str:
 
 def are_buckets(file_ids: Collection[str]) -> bool:
     """Whether file groups of a table are buckets: all are, or none, since Hudi reads a number from each id
-    (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). So an id that begins with digits by chance is
-    none.
+    (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). One that begins with digits by chance is none.
     """
     return bool(file_ids) and all(map(BUCKET_ID.match, file_ids))
 

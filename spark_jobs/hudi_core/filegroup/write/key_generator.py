@@ -78,9 +78,8 @@ class KeyGenerator:
 
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str], *, labels_one: bool | None) -> KeyGenerator:
-        """`labels_one` says whether a complex key of one field has its name in it, None where no row shows that. Raises
-        UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError for a missing
-        one.
+        """`labels_one` says whether a complex key of one field has its name in it, None where no row shows that.
+        UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError for none.
         """
         path, settings = config.path, with_properties(config.raw, options)
         kind = _kind(config)

@@ -57,12 +57,11 @@ def create_marker(storage: Storage, instant: str, partition: str, file_name: str
 def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker, *, closed: bool) -> None:
     """Deletes the data file of `marker` and the marker, and raises ConflictError, where the attempt that writes them,
     with the claim `epoch`, is over. Called before the file is opened, where the marker was made right before, and again
-    once it is `closed`. Three small requests. A task may outlive its driver, or lose against another attempt at it, and
-    close its file behind the clean-up. The sign is the epoch's decision: it is recorded before the files of the
-    attempts are listed the last time. A file that is there while there is no sign is in that listing, and a task that
-    sees the sign has returned no result yet. Later the claims are removed, the decision behind the claim
-    (forget_claims), and before them the markers: by its own one a task sees that the claims of that number are
-    another's by then.
+    once it is `closed`.  A task may outlive its driver, or lose against another attempt at it, and close its file
+    behind the clean-up. The sign is the epoch's decision: it is recorded before the files of the attempts are listed
+    the last time. A file that is there while there is no sign is in that listing, and a task that sees the sign has
+    returned no result yet. Later the claims are removed, the decision behind the claim (forget_claims), and before them
+    the markers: by its own one a task sees that the claims of that number are another's by then.
     """
     claims, path = ClaimFolder(instant), _path(instant, marker)
     names = {f"{claims.path}/{name}" for name in storage.list_names(claims.path)}

@@ -220,8 +220,7 @@ class SqlTimes:
     ) -> SqlTimes | None:
         """Those of a table with the partitions `known`, None for numbers. `fields` are its partition columns whose
         values are in the path as they are, `columns` the table's, without those dropped from rows. Raises
-        UnsupportedError where partitions do not show the form or have another one, ConfigError for a zone that does not
-        exist.
+        UnsupportedError where partitions do not show the form or have another one, ConfigError for an unknown zone.
         """
         found = {name: _forms(config, name, known) for name in fields}
         times = {name for name in fields if name in columns.names and pa.types.is_timestamp(columns.field(name).type)}

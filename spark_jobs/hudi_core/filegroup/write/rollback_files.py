@@ -56,6 +56,16 @@ class Undone:
     kept_logs: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
+def rollback_command(rollback: str, failed: str) -> bytes:
+    """The log block that cancels the blocks of `failed` before it."""
+    headers = {
+        HeaderKey.INSTANT_TIME: rollback,
+        HeaderKey.TARGET_INSTANT_TIME: failed,
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    return encode_block(BlockType.COMMAND, headers)
+
+
 def is_named_after_another(storage: Storage, failed: str, partition: str, name: str) -> bool:
     """Whether a data file with the name of another instant is a log file of `failed`: all its blocks are, or it is
     gone. While a clustering that resizes consistent hashing buckets is pending, a write goes to the new bucket as well,
@@ -177,12 +187,7 @@ class FileRollback:
         ]
         free = next((name for name in announced if name not in files), None)
         name = free or str(LogFileName(file_id, base_instant, max(versions, default=0) + 1, ROLLBACK_TOKEN))
-        headers = {
-            HeaderKey.INSTANT_TIME: self._rollback,
-            HeaderKey.TARGET_INSTANT_TIME: self._failed,
-            HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
-        }
-        block = encode_block(BlockType.COMMAND, headers)
+        block = rollback_command(self._rollback, self._failed)
         if free is None:
             create_marker(self._storage, self._rollback, partition, name, MarkerType.APPEND)
         self._storage.create_exclusive(join(partition, name), block)

@@ -62,8 +62,7 @@ def initialization_from_files(
     """`files` are those that the type's needs ask for, by data partition; `instant`, the table's latest completed one
     (instants.SOLO_COMMIT: none), is in filters. Errors as PartitionType.group_count, and of the fill as
     read_file_statistics and Engine.exchange. Memory here: the names of the files. Of a task: some megabytes of records;
-    for a type of whole data partitions the ranges of one partition's files, some 400 bytes for each column of each
-    file.
+    for a type of whole data partitions the ranges of one partition's files, 400 bytes for each column and file.
     """
 
     def fill(target: NewPartition) -> list[NewBaseFile]:

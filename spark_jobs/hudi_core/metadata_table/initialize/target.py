@@ -196,8 +196,7 @@ def remove_attempts(
 
 def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str]) -> TableConfig:
     """Lists inflight partitions as initialized ones in the table's properties; returns these. The caller holds the
-    table lock. The partitions hold everything that completed so far; of secondary indexes the properties say so
-    (instants.marks).
+    table lock. They hold everything that completed so far; of secondary indexes the properties say it (instants.marks).
     """
     data = ActiveTimeline(storage, config).load()
     return update_properties(

@@ -64,9 +64,7 @@ def initialization_order(name: str) -> tuple[int, str]:
 
 
 def known_partition(name: str, table: IndexedTable) -> PartitionType:
-    """For cleans, rollbacks, restores. Raises UnsupportedError: the caller refuses, or delists, and leaves nothing
-    stale.
-    """
+    """For cleans, rollbacks, restores. Raises UnsupportedError: the caller refuses, or delists it."""
     made = maintained(name)(name, table)
     made.check()
     return made
@@ -140,8 +138,7 @@ def _files_last(names: Collection[str]) -> list[str]:
 
 def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
     """The record that a compaction writes for two of one key, in the newer one's form
-    (HoodieMetadataPayload.preCombine); `path` is the file of `newer`. Raises CorruptFileError when they are of
-    different types.
+    (HoodieMetadataPayload.preCombine); `path` is the file of `newer`. CorruptFileError for different types.
     """
     record_type = newer.get("type")
     if older.get("type") != record_type:

@@ -93,8 +93,7 @@ def _spec(text: str) -> ReaderSpec:
 
 def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | None) -> Iterator[pa.RecordBatch]:
     """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion. Raises what
-    `conflict` makes of a key with two records; None: the first that came counts. Memory: a batch, and the rows of one
-    key.
+    `conflict` makes of a key with two records; None: the first that came counts. Memory: a batch, and one key's rows.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -163,8 +162,7 @@ def log_contents(
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
     """A shard's log files: each an HFile block of records and a DELETE block of deleted keys (HoodieDeleteBlock), if
-    not empty. `schema` is that of the values; `conflict` as distinct_rows. Memory: some three times `limit`, and a
-    batch.
+    not empty. `schema` is that of the values; `conflict` as distinct_rows. Memory: thrice `limit`, and a batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
     filling = _Filling(partition, headers)

@@ -204,8 +204,7 @@ class RowLevelPartition(PartitionType):
     @abstractmethod
     def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:
         """`schema` is that of the stored records (record.block_schema), `zone` that of instants. Raises
-        UnsupportedError for a column that this release cannot keep an index on, CorruptFileError for an index without a
-        definition.
+        UnsupportedError for a column that cannot be indexed here, CorruptFileError for an index without a definition.
         """
 
     def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:

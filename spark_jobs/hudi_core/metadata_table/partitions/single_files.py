@@ -62,8 +62,7 @@ class FilesPartition(PartitionType):
 
     def of_rollback(self, changes: FileChanges) -> Iterator[Record]:
         """The log files that the rollback appended, and of the deleted files the log files alone: the failed instant's
-        base files go with its blocks, but a log file may be what an earlier rollback has listed (real Hudi leaves
-        such).
+        base files go with its blocks, but a log file may be what an earlier rollback has listed.
         """
         logs = {
             partition: found

@@ -121,8 +121,7 @@ def valid_instants(
 
 def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
     """What a completed rollback or restore of the data table rolled back; raises CorruptFileError where it does not
-    say. The completed file of a rollback is empty after a crash; its plan then names the instant
-    (getRollbackedCommits).
+    say. A rollback's completed file is empty after a crash; then its plan names it (getRollbackedCommits).
     """
     path = timeline.path_of(instant)
     details = timeline.read_of(instant)

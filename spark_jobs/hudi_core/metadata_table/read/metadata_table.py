@@ -168,8 +168,7 @@ class MetadataTable:
 
     def covers_all_rows(self, index: str) -> bool:
         """Whether a secondary index can be taken to hold every row, so that a value without keys has no rows. Not where
-        a commit was being written while it was built: Hudi 1.2.0 omits the changes of a write whose options enable an
-        index in that.
+        a commit was written while it was built: Hudi 1.2.0 omits the changes of a write that enables an index.
         """
         built = self._metadata_snapshot.built_at(index)
         if built is None:

@@ -92,8 +92,7 @@ class MetadataTableSnapshot:
     def current(self, name: str) -> bool:
         """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
         The number of file groups is not stored, and the properties may be older than a drop or resize, which delists
-        the index first: a snapshot taken during the deletion misses keys. A clean of the metadata table returns False
-        without need.
+        the index first: a snapshot taken during the deletion misses keys. Behind a clean it is False without need.
         """
         look_again(self.storage)
         if name not in TableConfig.load(self.storage).metadata_partitions:

@@ -93,8 +93,7 @@ def _start(item: MergedSlice) -> str:
     """The base instant of the slice: in layout 1 that of its first logs where it has no base file."""
     if item.base_file is not None:
         return item.base_instant
-    names = (parse_data_file(info.name) for info in item.logs)
-    return min((name.instant for name in names if name is not None), default="")
+    return min((name.instant for _, name in data_files(item.logs)), default="")
 
 
 def _name(stat: WrittenFile) -> str:
@@ -113,8 +112,7 @@ def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writ
     if not slices:
         return []
     if named_by_writer:
-        names = (parse_data_file(info.name) for item in slices for info in _files(item))
-        times = {name.instant for name in names if name is not None}
+        times = {name.instant for item in slices for _, name in data_files(_files(item))}
         return [item for item in commits if item.requested_time in times]
     start = min(map(_start, slices))
     return [item for item in commits if item.requested_time >= start]
@@ -129,11 +127,9 @@ class _Needed:
         self._starts: dict[str, set[str]] = {}
         compactions = timeline.pending().of_actions(Action.COMPACTION).requested_times
         for item in slices:
-            names = (parse_data_file(info.name) for info in item.logs)
             self._bases[item.file_id], self._initialized[item.file_id] = item.base_instant, _start(item)
-            self._starts[item.file_id] = {item.base_instant, *compactions} | {
-                name.instant for name in names if name is not None
-            }
+            named = {name.instant for _, name in data_files(item.logs)}
+            self._starts[item.file_id] = {item.base_instant, *compactions, *named}
 
     def has(self, stat: WrittenFile) -> bool:
         """Of a log file, whether its base instant is one of the slice; of a base file, whether it is newer."""
@@ -155,10 +151,9 @@ def refuse_missing(
     stats_of: StatsOf,
 ) -> None:
     """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, as
-    refuse_short, in layout 2. What is `pending` on the data timeline is not looked for: no reader counts it. It does
-    say when an index was made that is listed already, and whose indexing is still pending. Found are a base file, and a
-    log file of a commit that left the partition no other file: always so in `files`, which has one file group. Archived
-    commits are not read.
+    refuse_short, in layout 2. What is `pending` on the data timeline is not looked for. It does say when an index was
+    made that is listed already, and whose indexing is still pending. Found are a base file, and a log file of a commit
+    that left the partition no other file: always so in `files`, which has one file group. Archived ones are not read.
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}

@@ -153,8 +153,7 @@ def statistics_table(
     """One row per (partition, statistics): `partition`, `file` (unless not `with_files`), `min`, `max`, `null_count`,
     `value_count`, `uncompressed_size`, `is_tight`. `min` and `max` have the type `arrow_type`, or with None the bounds'
     own; null where the range is unknown or all values are null (`null_count == value_count`). Counts are as the writer
-    gave them: of a log file, not those of its rows. Sizes are of the column's chunks before compression, 0 in a log
-    file.
+    gave them: of a log file, not those of its rows. Sizes are before compression, 0 in a log file.
     """
     stats = [item for _, item in rows]
     ranges = [item.range for item in stats]

@@ -94,8 +94,7 @@ class FileStatistics:
 @dataclass(frozen=True, slots=True)
 class Expression:
     """An expression index, for readers of rows. `index_type` is `column_stats` or `bloom_filters`, `zone` Spark's
-    session zone, if known, `version` that of its value encoding; `bloom` are entries, error rate and most entries of
-    filters.
+    session zone, if known, `version` that of its value encoding; `bloom` are entries, error rate and most entries.
     """
 
     partition: str

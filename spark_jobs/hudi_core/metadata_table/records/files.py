@@ -46,8 +46,7 @@ def partition_of_key(key: str) -> str:
 def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord]:
     """The records of a commit, from its write stats by partition path (convertMetadataToFilesPartitionRecords): one of
     every partition the commit touched, and of each its written files, change-data files included. Of a file with
-    several stats the largest size counts. Raises FormatError for a path outside its partition or a size that is not
-    positive.
+    several stats the largest size counts. FormatError for a path outside its partition or a size below 1.
     """
     files: dict[str, dict[str, int]] = {}
     for partition, partition_stats in stats.items():

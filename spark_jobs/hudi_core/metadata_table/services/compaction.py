@@ -170,8 +170,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class MetadataCompaction:
     """The caller holds the table lock; `guard` raises when it is lost, the default is for a table of one process. By
-    default the groups are merged one after the other in this process, else by `workers`; memory of one: see
-    compact_group.
+    default the groups are merged one after the other in this process, else by `workers`; memory as compact_group.
     """
 
     storage: Storage

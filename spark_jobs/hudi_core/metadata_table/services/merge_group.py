@@ -71,8 +71,7 @@ class GroupMerge:
 
     def write(self, open_file: Callable[[], MetadataBaseFile]) -> MetadataBaseFile | None:
         """Writes what there is into the file that is opened at the first record; returns that, not closed, if any. A
-        group with a base file always has one. Raises CorruptFileError for a source that is not sorted, or holds no
-        records.
+        group with a base file always has one. CorruptFileError for a source that is not sorted, or without records.
         """
         file = open_file() if self._has_base else None
         streams = [
@@ -250,8 +249,7 @@ def compact_group_task(unit: GroupUnit, attempt: TaskAttempt) -> CompactedGroup:
 
 def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> CompactedGroup:
     """Merges a file group into a new base file; one without base file whose logs hold no record stays as it is. Memory:
-    see GroupMerge and MetadataBaseFile. Raises CorruptFileError for a damaged file, StorageNotFoundError for one that
-    is gone.
+    see GroupMerge and MetadataBaseFile. Raises CorruptFileError for a damaged file, StorageNotFoundError.
     """
     item = check_slice(unit.file_slice)
     folder, file_id = f"{ROOT}/{check_file_name(item.file_group.partition, source=_UNIT)}", item.file_group.file_id

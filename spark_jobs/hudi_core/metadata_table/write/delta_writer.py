@@ -36,7 +36,7 @@ from hudi_core.metadata_table.timeline import (
 )
 from hudi_core.metadata_table.write.staged_logs import StagedLog
 from hudi_core.model.names import WriteToken, parse_log_file
-from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
@@ -111,10 +111,6 @@ class DeltaWriter:
         self._write(instant, records, staged, timeline, None, token, check)
 
     @property
-    def _storage(self) -> Storage:
-        return self.metadata_timeline.storage
-
-    @property
     def _by_instant(self) -> bool:
         """Whether log files are named after the instant that writes them."""
         return self.metadata_timeline.features.log_name_has_delta_commit
@@ -186,13 +182,18 @@ class DeltaWriter:
         if found is None:
             return str
         return found.hashed_part(
-            lambda: load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
+            lambda: load_index_definitions(
+                self.metadata_timeline.storage, TableConfig.load(self.metadata_timeline.storage)
+            ).get(partition)
         )
 
     def _with_written(self, parts: Iterable[_Part], instant: str) -> list[_Part]:
         """The parts with the log files in which they have blocks of the instant."""
         if not self._by_instant:
-            return [replace(part, written=blocks_of(self._storage, part.place.logs, instant).live) for part in parts]
+            return [
+                replace(part, written=blocks_of(self.metadata_timeline.storage, part.place.logs, instant).live)
+                for part in parts
+            ]
         partitions = {part.place.partition for part in parts}
         named = [info for name in sorted(partitions) for info in self._named_after(instant, name)]
         found = {f"{ROOT}/{part.place.partition}/.{part.place.file_id}_{instant}.log.": part for part in parts}
@@ -202,7 +203,7 @@ class DeltaWriter:
         ]
 
     def _named_after(self, instant: str, partition: str) -> Iterator[FileInfo]:
-        found = data_files(self._storage.list_files(f"{ROOT}/{partition}"))
+        found = data_files(self.metadata_timeline.storage.list_files(f"{ROOT}/{partition}"))
         return (info for info, name in found if name.instant == instant)
 
     def _refuse_newcomers(
@@ -218,7 +219,11 @@ class DeltaWriter:
             else:
                 places = self.metadata_timeline.latest_slices(timeline, partition)
                 logs = (info for place in places if (partition, place.file_id) in file_ids for info in place.logs)
-                late = [*blocks_of(self._storage, (info for info in logs if info.path not in known), instant).live]
+                late = [
+                    *blocks_of(
+                        self.metadata_timeline.storage, (info for info in logs if info.path not in known), instant
+                    ).live
+                ]
             if late:
                 raise _conflict("another attempt's block appeared in the metadata table", late[0].path)
 
@@ -244,7 +249,7 @@ class DeltaWriter:
         if (part.cells or part.deleted) and not part.written:
             yield self._encode(part, instant, schema), len(part.cells), len(part.deleted)
         for item in part.staged:
-            block = self._storage.read(item.path)
+            block = self.metadata_timeline.storage.read(item.path)
             if len(block) != item.size:
                 raise _conflict(f"{item.size} bytes were staged for the index {part.place.partition}", item.path)
             yield block, item.records, item.deletions
@@ -263,9 +268,9 @@ class DeltaWriter:
 
     def _put(self, path: str, block: bytes) -> None:
         try:
-            self._storage.create_exclusive(path, block)
+            self.metadata_timeline.storage.create_exclusive(path, block)
         except StorageExistsError as error:
-            if self._storage.read(path) != block:
+            if self.metadata_timeline.storage.read(path) != block:
                 raise _conflict(_OTHERS_BLOCK, path) from error
 
 

@@ -77,8 +77,7 @@ def prepare_files(
     groups: Groups,
 ) -> Prepared:
     """Stages the records of `files` for the indexes in `groups`: `column_stats`, `bloom_filters`, expression indexes.
-    Errors as Engine.exchange and read_file_statistics. Memory here: the names of the files, and the ranges of each data
-    partition.
+    Errors as Engine.exchange and read_file_statistics. Memory here: files' names, and the ranges of data partitions.
     """
     target = PrepareTarget(staging, requirements, {name: tuple(groups[name]) for name in sorted(groups)})
     ordered = sorted(files, key=lambda item: (item.partition, item.name))

@@ -187,8 +187,7 @@ class MetadataPublisher:
     def restore(self, target: str, restore: str) -> TableConfig:
         """Brings the metadata table back to what it was after `target`, as part of the data table's pending restore
         `restore`. Called when the data table's files are as the restore leaves them. What cannot go back is dropped as
-        in prepare_restore, and all of it where a file to list lost bytes. Returns the table's properties as they are
-        then.
+        in prepare_restore, and all of it where a file to list lost bytes. Returns the properties as they are then.
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:

@@ -149,8 +149,7 @@ def remaining_statistics(
 ) -> tuple[list[FileStatistics], list[DataFileRef]]:
     """Of files of one partition: the statistics that the index has completely, and the files that must be read.
     Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
-    after the file. None of them may be false (range_merge). One prefix lookup per column. Memory: the partition's
-    records.
+    after the file. None of them may be false (range_merge). One prefix lookup per column. Memory: its records.
     """
     by_name = {file.name: file for file in files}
     found: dict[str, dict[str, ColumnRange]] = {name: {} for name in by_name}

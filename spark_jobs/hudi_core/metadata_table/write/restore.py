@@ -77,8 +77,7 @@ class MetadataRestore:
 
     def run(self, target: str, restore: str) -> None:
         """Goes back to `target` as part of the data table's pending restore `restore`; continues an earlier attempt.
-        The caller holds the table lock, the table can go back there, and the data table's files are as the restore
-        leaves them.
+        Under the table lock; the table can go back there, and the data table's files are as the restore leaves them.
         """
         found = self._of_restore(self.metadata_timeline.active.load(), Action.RESTORE, restore)
         if found is None or not found.is_completed:

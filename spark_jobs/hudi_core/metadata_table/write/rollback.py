@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.filegroup.write.rollback_files import rollback_command
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
@@ -170,12 +170,7 @@ class CommandBlocks:
 
 def append_command(storage: Storage, place: LatestSlice, target: str, rollback: str, *, behind: int = 0) -> FileInfo:
     """Appends a command block against `target`, as a separate log file, `behind` versions further on than the next."""
-    headers = {
-        HeaderKey.INSTANT_TIME: rollback,
-        HeaderKey.TARGET_INSTANT_TIME: target,
-        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
-    }
-    block = encode_block(BlockType.COMMAND, headers)
+    block = rollback_command(rollback, target)
     name = place.next_log(ROLLBACK_TOKEN)
     path = metadata_path(replace(name, version=name.version + behind), place.partition)
     storage.create_exclusive(path, block)

@@ -85,8 +85,7 @@ class RowChanges:
 
     def _initialized(self, timeline: Timeline, commit: Instant) -> Timeline:
         """The timeline right before `commit`; where it shows no write that was completed then, with the last archived
-        one: without it all older files would count as uncommitted. Archived commits that completed later are pending
-        ones.
+        one: without it all older files would count as uncommitted. Archived ones that completed later are pending.
         """
         if timeline.visible_writes().start is not None:
             return timeline

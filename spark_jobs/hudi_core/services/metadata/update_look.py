@@ -26,9 +26,7 @@ class _ChangeError(Exception):
 
 
 def updated_already(context: TableContext, owner: Owner) -> Updated | None:
-    """What an update comes to that changes nothing; None where it would. Nothing is written and no lock is taken.
-    Raises as update_metadata.
-    """
+    """What an update comes to that changes nothing; None where it would. No lock is taken. Raises as it."""
     if context.has_metadata_table and (
         planned_rebuild(context) or missing_actions(context, MetadataTimeline(context.storage, context.config))
     ):

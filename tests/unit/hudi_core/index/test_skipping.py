@@ -15,8 +15,9 @@ from hudi_core.expr.bind import bind
 from hudi_core.expr.ranges import may_match
 from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Column
+from hudi_core.index.row_group_skipping import in_order_of
 from hudi_core.index.skipping import SkippingPlan
-from hudi_core.index.slice_ranges import in_order_of, slice_ranges
+from hudi_core.index.value_ranges import slice_ranges
 from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.random_predicates import holds

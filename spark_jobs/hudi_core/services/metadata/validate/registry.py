@@ -50,9 +50,7 @@ def deletions_at_work(timeline: Timeline) -> Timeline:
 
 
 class FilesCheck:
-    """Compares partition by partition. `judges_missing` is off while an action deletes files before it updates the
-    metadata table.
-    """
+    """Compares partition by partition. `judges_missing` is off while an action that deletes files is at work."""
 
     def __init__(self, subject: Subject, *, judges_missing: bool) -> None:
         self._subject = subject

@@ -1,7 +1,7 @@
 """The least and the greatest value of operands over records, and whether what a statistic says of them holds.
 
 Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it
-(index.slice_ranges): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for
+(index.value_ranges): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for
 signed, bound nothing. NaN is greater than every number.
 """
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hudi_core.errors import truncated
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Operand, operand_columns
-from hudi_core.index.slice_ranges import indexed_in_order_of
+from hudi_core.index.value_ranges import indexed_in_order_of
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck
 
 UNLISTED: Final = "has statistics, but `files` does not list it"

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.index.slice_ranges import slice_ranges
+from hudi_core.index.value_ranges import slice_ranges
 from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 
