@@ -242,13 +242,19 @@ def _piece(token: str, pattern: str) -> Callable[[WallTime], pa.Array | str]:
         raise UnsupportedError(
             f"the date pattern {pattern!r} has the letters {token!r}, whose text this release does not make"
         )
+    if letter == "y":
+        return lambda time: _year(time.years())
     return lambda time: _digits(_PARTS[letter](time), width)
 
 
 def _digits(numbers: pa.Array, width: int) -> pa.Array:
-    """With a sign where a year has more than four (SignStyle.EXCEEDS_PAD)."""
-    text = pc.utf8_lpad(numbers.cast(pa.string()), width, "0")
-    return pc.if_else(pc.greater(numbers, 9999), pc.binary_join_element_wise("+", text, ""), text)
+    return pc.utf8_lpad(numbers.cast(pa.string()), width, "0")
+
+
+def _year(years: pa.Array) -> pa.Array:
+    """Four digits; with a sign where there are more (SignStyle.EXCEEDS_PAD)."""
+    text = _digits(years, 4)
+    return pc.if_else(pc.greater(years, 9999), pc.binary_join_element_wise("+", text, ""), text)
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
