@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.json_fields import check_texts
 from hudi_core.request.secrets import refuse_secrets
+from hudi_core.request.texts import check_texts
 from hudi_core.verbs.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 

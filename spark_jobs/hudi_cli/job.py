@@ -23,9 +23,9 @@ from hudi_core.config.table_config import PROPERTIES
 from hudi_core.driver import Mode, drive, run_on_target
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError, LogFormatter
-from hudi_core.request.json_fields import parse_object
 from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, result_line
 from hudi_core.request.secrets import merge_storage_options
+from hudi_core.request.texts import parse_object
 from hudi_core.storage.registry import scheme_of
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest, interrupted, parse_job, result_of, run_job

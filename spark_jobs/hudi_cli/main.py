@@ -24,8 +24,8 @@ from hudi_cli.read_command import read
 from hudi_cli.run_command import run, show_all
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
-from hudi_core.request.json_fields import check_text
 from hudi_core.request.results import BatchResult
+from hudi_core.request.texts import check_text
 from hudi_core.verbs.batch import interrupted
 from hudi_spark.signals import Termination
 

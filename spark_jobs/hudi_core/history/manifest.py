@@ -101,7 +101,6 @@ def latest_version(storage: Storage, folder: str) -> int | None:
 
 
 def _named_version(storage: Storage, folder: str) -> int | None:
-    """The content of the version file, None where there is no number."""
     path = f"{folder}/{VERSION_FILE}"
     try:
         text = storage.read_range(path, ByteRange(0, _MAX_VERSION_BYTES))

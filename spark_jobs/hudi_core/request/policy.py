@@ -99,7 +99,6 @@ class QuietHours:
 
 
 def _change_after(moment: datetime, zone: ZoneInfo) -> datetime:
-    """When clocks of the zone change next, to the minute."""
     change, offset = moment, moment.astimezone(zone).utcoffset()
     while change.astimezone(zone).utcoffset() == offset:
         change += timedelta(minutes=1)

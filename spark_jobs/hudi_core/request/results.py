@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 
 from hudi_core import errors
 from hudi_core.errors import EXIT_FAILED, ConfigError, ExecutionError, HudiError
-from hudi_core.request.json_fields import read_fields
+from hudi_core.request.texts import read_fields
 
 REQUEST_VERSION: Final = 1
 """The version of the JSON of requests and results."""

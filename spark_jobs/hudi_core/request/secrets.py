@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from hudi_core.errors import ConfigError, masked, without_user_info
-from hudi_core.request.json_fields import check_texts, parse_object
+from hudi_core.request.texts import check_texts, parse_object
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORD = re.compile(

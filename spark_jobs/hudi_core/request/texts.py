@@ -1,13 +1,16 @@
-"""Texts that people give: names of which there are only some, time zones, durations, sizes and numbers. Which mistakes
-of a DAG file are errors at its import: airflow_hudi/arguments.py.
+"""What people and other processes give: texts (names of which there are only some, time zones, durations, sizes,
+numbers), and fields of untrusted JSON objects with their types checked. Which mistakes of a DAG file are errors at its
+import: airflow_hudi/arguments.py.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Final, get_type_hints
 from zoneinfo import ZoneInfo
 
 from hudi_core.errors import ConfigError
@@ -79,3 +82,92 @@ def ratio_of(text: str) -> float:
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text.strip()) or float(text) <= 0:
         raise ValueError("is no number above 0, such as 0.3")
     return float(text)
+
+
+def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
+    """The JSON object in `text`; raises ConfigError, naming `what`, for anything else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{what} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{what} is not a JSON object")
+    return value
+
+
+def check_text(text: str, *, what: str) -> None:
+    """Raises ConfigError, naming `what`, for a text that is no UTF-8 or has a NUL, which no storage library takes."""
+    if not _has_text(text):
+        raise ConfigError(
+            f"{what} holds bytes that are not UTF-8, or a NUL: {text.encode('utf-8', 'backslashreplace')[:80]!r}",
+            remedy="give it in UTF-8",
+        )
+
+
+def check_texts(values: Mapping[str, Any], *, where: str) -> None:
+    """Raises ConfigError, naming `where`, for a name or a value that is no text; no value is shown."""
+    wrong = sorted(str(name) for name, value in values.items() if not (_is_text(name) and _is_text(value)))
+    if wrong:
+        raise ConfigError(f"the values of {', '.join(wrong)} in {where} are no texts", remedy='write "true", "4", "2g"')
+
+
+def _has_text(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:  # a surrogate, which stands for a byte of an argument, or is one of JSON's escapes
+        return False
+
+
+def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """The arguments of the dataclass `cls` that `value` holds, of their types. A field with a default may be absent,
+    and null where it is text or optional. Raises ConfigError, naming `what`.
+    """
+    hints = get_type_hints(cls)
+    found: dict[str, Any] = {}
+    for item in fields(cls):
+        expected, accepts, may_be_null = _FORMS[hints[item.name]]
+        is_absent = item.name not in value or (value[item.name] is None and may_be_null)
+        if is_absent and (item.default is not MISSING or item.default_factory is not MISSING):
+            continue
+        given = value.get(item.name)
+        if not accepts(given):
+            raise ConfigError(f"{what}: {item.name} must be {expected}", remedy="correct this field")
+        for text in _texts_in(given):
+            check_text(text, what=f"{what}: {item.name}")
+        found[item.name] = tuple(given) if isinstance(given, list) else given
+    return found
+
+
+def _texts_in(given: Any) -> Iterable[str]:
+    if isinstance(given, dict):
+        return (*given, *given.values())
+    return given if isinstance(given, list) else (given,) if isinstance(given, str) else ()
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str)
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool)
+
+
+def _is_text_map(given: Any) -> bool:
+    return isinstance(given, dict) and all(map(_is_text, given.values()))
+
+
+def _are_texts(given: Any) -> bool:
+    return isinstance(given, list) and all(map(_is_text, given))
+
+
+_FORMS: Final[Mapping[Any, tuple[str, Callable[[Any], bool], bool]]] = {
+    str: ("text", _is_text, True),
+    str | None: ("text", _is_text, True),
+    bool: ("true or false", lambda given: isinstance(given, bool), False),
+    int: ("a whole number", _is_number, False),
+    int | None: ("a whole number", _is_number, True),
+    float: ("a number", lambda given: isinstance(given, int | float) and not isinstance(given, bool), False),
+    Mapping[str, str]: ("an object of texts", _is_text_map, False),
+    tuple[str, ...]: ("a list of texts", _are_texts, False),
+}
+"""The types that fields of requests and results have: their name, a check, and whether null is as good as absent."""

@@ -39,7 +39,6 @@ class PendingPlan:
     damaged: FormatError | None = None
     restores_to: str = ""
     runs_here: bool = True
-    """Whether this release runs its service on this table, where it has one."""
 
     @property
     def is_run_here(self) -> bool:

@@ -233,7 +233,6 @@ def _opens_slices(context: TableContext, plan: PendingPlan) -> bool:
 
 
 def _kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
-    """The plan of which there is a copy; None where there is none."""
     requested, path = Instant(instant, Action.COMPACTION, State.REQUESTED), _kept_path(instant)
     try:
         plan = decode_compaction_plan(context.storage.read(path), path=path, layout=context.active.layout)

@@ -14,9 +14,9 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
-from hudi_core.request.json_fields import parse_object
 from hudi_core.request.policy import Policy
 from hudi_core.request.results import REQUEST_VERSION, BatchItem, BatchResult, JobResult, Result
+from hudi_core.request.texts import parse_object
 from hudi_core.transaction.heartbeat_thread import stop_with
 from hudi_core.verbs.request import Request, parse_request, request_of
 from hudi_core.verbs.run import RunRequest

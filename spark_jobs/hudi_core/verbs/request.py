@@ -16,9 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.json_fields import parse_object, read_fields
 from hudi_core.request.results import REQUEST_VERSION, Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+from hudi_core.request.texts import parse_object, read_fields
 
 if TYPE_CHECKING:
     from hudi_core.config.engine_config import EngineConfig

@@ -225,7 +225,6 @@ def find(
 
 
 def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dict[str, str]:
-    """The files of the plan's commits behind the first savepoint, by path, with the commit's requested time."""
     first = min(timeline.savepoints(), default=None)
     behind = [item for item in plan.commits if first is not None and item.requested_time > first]
     return {

@@ -88,7 +88,7 @@ def plan_clean(
     *,
     partitioned: bool,
 ) -> Planned | Nothing:
-    """The plan over these partitions, which are read lazily, or why there is nothing to delete. Pure."""
+    """Over these partitions, which are read lazily. Pure."""
     before, retained = None, None
     if scope.earliest is not None:
         before = scope.earliest.requested_time

@@ -164,7 +164,6 @@ def planned_slices(plan: ClusteringPlan) -> list[PlannedSlice]:
 
 
 def clustering_action(layout: int) -> str:
-    """The pending action of clusterings on the timeline."""
     return Action.REPLACE_COMMIT if layout == 1 else Action.CLUSTERING
 
 

@@ -107,7 +107,6 @@ def size_of(item: FileSlice, config: ClusteringConfig) -> int:
 
 
 def outputs_of(group: Group, config: ClusteringConfig) -> int:
-    """About how many files the group becomes."""
     return -(-sum(size_of(item, config) for item in group) // config.target_file_bytes)
 
 
@@ -224,7 +223,6 @@ class GroupsToPlan:
     passed: Counter[str] = field(default_factory=Counter)
 
     def reason(self, config: ClusteringConfig, partitions: int, chosen: int) -> str:
-        """Why there is no group, and which options would change that."""
         where = f"{partitions} partitions"
         if chosen < partitions:
             where = f"the {chosen} of {where} that the options take ({FILTER_MODE.name}, {SELECTED.name}…)"

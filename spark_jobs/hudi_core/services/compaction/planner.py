@@ -94,7 +94,6 @@ def make_plan(
 
 
 def planned(plan: CompactionPlan, sizes: Mapping[FileGroupId, int], left: int) -> Planned[CompactionPlan]:
-    """A plan with the bytes that its operations read."""
     operations = [
         {
             "partition": item.partition,

@@ -110,7 +110,6 @@ def _examine(context: TableContext, files: bool, executors: ExecutorObservations
 
 
 def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:
-    """What indexes, and data files where they are `listed`, show."""
     if not listed:
         doubts = [*listings.indexes(files, ranges=False)]
         yield from doubts if files.is_current() else ()

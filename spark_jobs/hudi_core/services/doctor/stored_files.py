@@ -182,7 +182,6 @@ def shared_buckets(files: DataFiles) -> Iterator[Finding]:
 
 
 def _shared_buckets(files: DataFiles) -> Iterator[str]:
-    """The paths of such file groups: partition and file id."""
     committed = files.timeline.commits()
     has_metadata = files.context.metadata_table("auto", files.timeline) is not None
     view = files.context.view(files.timeline, listing=files.metadata.listing() if has_metadata else files)

@@ -86,7 +86,6 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._alive
 
     def begin(self, plan: Planned, held: Claim) -> None:
-        """What is listed with another number of file groups is delisted."""
         self.active.to_inflight(self.instant, Action.INDEXING)
         self._delist_misfits(plan, held)
 

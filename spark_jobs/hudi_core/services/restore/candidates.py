@@ -199,7 +199,6 @@ class RestoreCandidates:
         return [clean for clean in cleans if not self._timeline.contains(clean.requested_time)]
 
     def _saved_groups(self, target: Instant) -> frozenset[FileGroupId]:
-        """The file groups of which a savepoint of `target` keeps files."""
         saved = self._timeline.find(target.requested_time, Action.SAVEPOINT)
         if saved is None or not saved.is_completed:
             return frozenset()

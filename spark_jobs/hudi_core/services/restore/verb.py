@@ -154,7 +154,6 @@ def _refuse_live_writers(context: TableContext, timeline: Timeline, going: list[
 
 
 def _last_restore(context: TableContext, target: str) -> str | None:
-    """The newest restore, when it was to `target`."""
     last = context.active.load().completed().of_actions(Action.RESTORE).last()
     if last is None or restore_target(context.active, last) != target:
         return None

@@ -79,7 +79,6 @@ def _sizes(storage: Storage, units: Iterable[Sequence[CompactionOperation | Clus
 
 
 def held_groups(pending: PendingWork) -> set[FileGroupId]:
-    """The file groups that a pending compaction, log compaction or clustering holds."""
     clustered = (plan.file_groups() for plan in pending.read_clusterings().values())
     return {*pending.compacting, *pending.log_compacting}.union(*clustered)
 

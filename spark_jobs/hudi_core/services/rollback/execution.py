@@ -75,7 +75,6 @@ class RollbackExecution:
         """The files that this run deleted, by path, with their sizes in bytes."""
 
     def target(self, timeline: Timeline) -> Instant | None:
-        """The instant to roll back as the timeline shows it now; None when it is gone."""
         return timeline.find(self.plan.instant, self.plan.action)
 
     def check(self, timeline: Timeline, undone: Collection[str] = ()) -> None:

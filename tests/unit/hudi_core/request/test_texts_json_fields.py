@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.json_fields import parse_object, read_fields
+from hudi_core.request.texts import parse_object, read_fields
 
 
 @dataclass
