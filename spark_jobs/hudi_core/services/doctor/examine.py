@@ -48,7 +48,13 @@ class DoctorReport:
     files_looked_at: bool
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"findings": [finding.to_dict() for finding in self.findings]}
+        document = asdict(self) | {"findings": [finding.to_dict() for finding in self.findings]}
+        for name in ("writer_options", "wheels"):
+            document[name] = list(document[name])
+        document["clock"]["offsets"] = list(self.clock.offsets)
+        if self.executors is not None:
+            document["executors"]["setups"] = list(self.executors.setups)
+        return document
 
 
 def examine(
