@@ -8,27 +8,60 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from datetime import date, timedelta
 from functools import cache, wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
 
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.texts import check_choice, nearest
+from hudi_core.request.texts import check_choice, check_texts, nearest
+from hudi_core.verbs.request import Request
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _TEMPLATE: Final = ("{{", "{%", "{#")
 _OF_MAPPED: Final = "_airflow_from_mapped"
 """The argument by which Airflow makes the task of a mapped operator, in the worker."""
+REQUIRED: Final[Any] = inspect.Parameter.empty
+"""The value of a field without a default."""
+_OF_AIRFLOW: Final = ("template_fields", "template_ext", "template_fields_renderers", "ui_color", "ui_fgcolor")
+"""Attributes of operators that are no arguments."""
+_SELF: Final = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_OTHERS: Final = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
 
 class CheckedArguments(BaseOperatorMeta):
-    """The metaclass of operators and sensors whose method `check_arguments` raises ConfigError for literals that mean
-    nothing. Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be
-    meant. A class of a user may take more than its signature names.
+    """The metaclass of operators and sensors, which have three things by it:
+
+    - Arguments are fields: a name in the body of a class that is annotated and has a value is an argument with this
+      default, and so is each field of the verb that the class names as `request`, which is a template field, too. An
+      `__init__` is made of them, which keeps them as they are given. A class with an `__init__` of its own is as it is.
+    - The method `check_arguments` raises ConfigError for literals that mean nothing.
+    - Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be meant.
+      A class of a user may take more than its signature names.
     """
+
+    def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        known = frozenset(name for base in bases for name in _names_of(base))
+        arguments = _fields_in(namespace) | _fields_of_verb(bases, namespace, known)
+        defaults = {name: field.default for name, field in arguments.items() if field.default is not REQUIRED}
+
+        def __init__(self: Any, **given: Any) -> None:
+            given = defaults | given
+            values = {name: given.pop(name) for name in arguments if name not in known}
+            of_base: Any = super(made, self).__init__
+            of_base(**given)
+            for name, value in values.items():
+                setattr(self, name, value)
+
+        if arguments and "__init__" not in namespace:
+            parameters = (_SELF, *arguments.values(), _OTHERS)
+            __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+            namespace["__init__"] = __init__
+        made: Any = super().__new__(cls, name, bases, namespace, **options)  # type: ignore[no-untyped-call]
+        return made
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Makes one. The arguments of mapped tasks are checked when they run."""
@@ -38,6 +71,69 @@ class CheckedArguments(BaseOperatorMeta):
         if not kwargs.get(_OF_MAPPED):
             made.check_arguments()
         return made
+
+
+def _fields_in(namespace: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
+    return {
+        name: _argument(name, namespace[name])
+        for name, hint in namespace.get("__annotations__", {}).items()
+        if name in namespace and name not in _OF_AIRFLOW and not name.startswith("_")
+        if not str(hint).startswith("ClassVar")
+    }
+
+
+def _fields_of_verb(
+    bases: Iterable[type[Any]], namespace: dict[str, Any], known: frozenset[str]
+) -> dict[str, inspect.Parameter]:
+    """Those of the class's request that no base has, each with its default, or required without one."""
+    if "request" not in namespace:
+        return {}
+    arguments = {}
+    for field in verb_fields(namespace["request"]):
+        if field.name not in known and field.name not in namespace:
+            default = None if field.default_factory is not MISSING else field.default
+            arguments[field.name] = _argument(field.name, REQUIRED if default is MISSING else default)
+    inherited = (name for base in bases for name in getattr(base, "template_fields", ()))
+    namespace.setdefault("template_fields", tuple(dict.fromkeys((*arguments, *inherited))))
+    namespace.setdefault("__doc__", namespace["request"].__doc__)
+    return arguments
+
+
+def _argument(name: str, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
+def verb_fields(request: type[Request]) -> list[Field[Any]]:
+    """The fields of a verb that not every verb has."""
+    shared = {field.name for field in fields(Request)}
+    return [field for field in fields(request) if field.name not in shared]
+
+
+def verb_values(request: type[Request], operator: Any) -> dict[str, Any]:
+    """The fields of a verb by an operator's arguments as they are rendered. Raises ConfigError."""
+    hints = get_type_hints(request)
+    return {field.name: _verb_value(hints[field.name], operator, field.name) for field in verb_fields(request)}
+
+
+def check_verb_literals(request: type[Request], operator: Any) -> None:
+    """Raises ConfigError for literals that cannot be fields of the verb."""
+    hints = get_type_hints(request)
+    for field in verb_fields(request):
+        if is_literal(getattr(operator, field.name)):
+            _verb_value(hints[field.name], operator, field.name)
+
+
+def _verb_value(hint: Any, operator: Any, name: str) -> Any:
+    value = getattr(operator, name)
+    if hint is bool:
+        return flag(value, name=name)
+    if hint is int:
+        return whole_number(value, name=name)
+    if hint == tuple[str, ...]:
+        return partitions_in(value or ())
+    if hint == Mapping[str, str]:
+        return as_texts(value, where=name)
+    return value or None if hint == str | None else value
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -112,9 +208,7 @@ def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def partitions_in(given: Sequence[str] | str) -> tuple[str, ...]:
-    """The paths in a list, as they are, or the names in a text: a path may have blanks at its ends, and that of the
-    partition of a table without partition columns is empty.
-    """
+    """The paths in a list, as they are, or the names in a text: a path may have blanks at its ends, or be empty."""
     return names_in(given) if isinstance(given, str) else tuple(given)
 
 
@@ -124,3 +218,27 @@ def flag(value: bool | str, *, name: str) -> bool:
     if text not in ("true", "false"):
         raise ConfigError(f"{name} is {value!r}", remedy="true or false")
     return text == "true"
+
+
+def whole_number(value: int | str, *, name: str) -> int:
+    """An argument that is a whole number, or was rendered to one. Raises ConfigError."""
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{name} is {value!r}", remedy="a whole number") from error
+
+
+def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
+    """An argument as a job takes it: numbers and booleans as texts. Raises ConfigError, naming `where`, for other
+    values.
+    """
+    if not given:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} is a {type(given).__name__}", remedy="give a dict of names and values")
+    found = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+        for name, value in given.items()
+    }
+    check_texts(found, where=where)
+    return found

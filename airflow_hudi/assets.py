@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import SplitResult, quote
 
-from airflow.sdk import Asset, AssetWatcher
+from airflow.sdk import Asset, AssetAlias, AssetWatcher
 
-from airflow_hudi.addresses import is_absolute, split_address
 from airflow_hudi.arguments import suggests_names
 from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
 from airflow_hudi.dag_params import number_in
-from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS
-from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
-from hudi_core.errors import ConfigError
+from airflow_hudi.hooks import HudiHook, is_absolute, split_address
+from airflow_hudi.results import FinishedWork
+from airflow_hudi.task_fate import may_pass
+from airflow_hudi.timeline_reader import Look
+from airflow_hudi.triggers.timeline_events import (
+    PENDING,
+    REPEAT_SECONDS,
+    HudiTimelineEventTrigger,
+    instant_details,
+)
+from hudi_core.errors import ConfigError, HudiError
 from hudi_core.request.secrets import refuse_secret_address
 
 log = logging.getLogger(__name__)
@@ -29,6 +36,8 @@ POLL_SECONDS = 10.0
 """Between two looks of an asset's watcher, where nothing else is given."""
 TABLE = "table"
 """Member of an asset's extra: the table's address, whose scheme the asset's own does not have."""
+_LOOKS: Final = 3
+_LOOK_AGAIN_SECONDS: Final = 5.0
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
@@ -121,9 +130,8 @@ def hudi_asset(
 
 
 def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
-    """The schedule of a ready-to-use DAG: the asset of the table that AIRFLOW_HUDI_WATCHED_TABLE names, looked at by
-    AIRFLOW_HUDI_CONN_ID every AIRFLOW_HUDI_POLL_SECONDS (else 10), with an event for what is still pending after
-    AIRFLOW_HUDI_REPEAT_SECONDS (else 900); without a table, None: no schedule.
+    """The schedule of a ready-to-use DAG: the asset of AIRFLOW_HUDI_WATCHED_TABLE by AIRFLOW_HUDI_CONN_ID,
+    AIRFLOW_HUDI_POLL_SECONDS (else 10) and AIRFLOW_HUDI_REPEAT_SECONDS (else 900); None without a table.
     """
     table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
     if not table:
@@ -140,8 +148,8 @@ def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
 
 
 def watched_changes() -> Asset | None:
-    """changed_partitions_asset of the table that AIRFLOW_HUDI_WATCHED_TABLE names, else of AIRFLOW_HUDI_TABLE, by
-    AIRFLOW_HUDI_CONN_ID; without a table None.
+    """changed_partitions_asset of AIRFLOW_HUDI_WATCHED_TABLE, else AIRFLOW_HUDI_TABLE, or None; by
+    AIRFLOW_HUDI_CONN_ID.
     """
     table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
     return changed_partitions_asset(table, hudi_conn_id=_watched_conn_id()) if table else None
@@ -164,8 +172,8 @@ def changed_partitions_asset(table: str, *, hudi_conn_id: str | None = None) -> 
 
 
 def add_partitions(event: Any, names: Iterable[str]) -> None:
-    """Makes an event of each partition of `outlet_events[changed_partitions_asset(…)]`. Names that are longer than a
-    partition key of Airflow are left out, and counted in the log.
+    """Makes an event of each partition; names that are longer than a partition key of Airflow are left out, and
+    counted.
     """
     found = sorted(names)
     keys = [name for name in found if len(name) <= LONGEST_KEY]
@@ -176,9 +184,7 @@ def add_partitions(event: Any, names: Iterable[str]) -> None:
 
 
 def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:
-    """The partitions that the writes of a run's `triggering_asset_events` changed, whether watchers or tasks made them;
-    see event_partitions.
-    """
+    """The partitions that the writes of a run's `triggering_asset_events` changed; see event_partitions."""
     found: set[str] = set()
     for of_asset in events.values():
         for event in of_asset:
@@ -187,11 +193,72 @@ def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:
 
 
 def event_partitions(payload: Mapping[str, Any]) -> set[str]:
-    """The partitions whose rows the instants of an event changed. Compactions and clusterings change none; the
-    partition of a table without partitions has no name, and is none of them.
-    """
+    """The partitions whose rows an event's instants changed; that of a table without partitions is none."""
     found: set[str] = set()
     for instant in payload.get("instants") or ():
         if str(instant.get("operation") or "").upper() not in SERVICE_OPERATIONS:
             found.update(instant.get("partitions") or ())
     return found - {""}
+
+
+def describe_events(
+    outlets: Iterable[Any],
+    outlet_events: Any,
+    works: Sequence[FinishedWork],
+    look_of: Callable[[str], Look],
+) -> None:
+    """Fills in the events of a task's outlets.
+
+    The event of a table's asset (assets.table_asset) has the payload of HudiTimelineEventTrigger as its extra, with the
+    instants that the task, or an earlier try of it, completed. That of `changed_partitions_asset` is one for each
+    partition whose rows they changed. An AssetAlias gets an event of the asset of each table that something was done
+    to, which is for tasks whose tables are not known when the DAG is parsed. Other outlets are left alone. A table that
+    cannot be read is looked at again after some seconds where that may help; then it has no event, and the log says
+    why.
+    """
+    aliases = [item for item in outlets if isinstance(item, AssetAlias)]
+    assets = {item.uri: item for item in outlets if isinstance(item, Asset) and item.uri.startswith(f"{SCHEME}://")}
+    if not aliases and not assets:
+        return
+    left = list(dict.fromkeys(item.table for item in works))
+    for looks in reversed(range(_LOOKS)):
+        again = []
+        for table in left:
+            try:
+                payload = _payload(look_of(table), table, works)
+            except HudiError as error:
+                if looks and may_pass(error):
+                    again.append(table)
+                else:
+                    log.warning("The work on %s is done, and has no event: %s", table, error, exc_info=True)
+                continue
+            if payload["instants"]:
+                _describe(payload, aliases, assets, outlet_events)
+        left = again
+        if not left:
+            return
+        time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _describe(
+    payload: dict[str, Any], aliases: Iterable[AssetAlias], assets: Mapping[str, Asset], outlet_events: Any
+) -> None:
+    """The events of one table."""
+    table = payload["table"]
+    for alias in aliases:
+        outlet_events[alias].add(table_asset(table), extra=payload)
+    if asset_uri(table) in assets:
+        outlet_events[assets[asset_uri(table)]].extra = payload
+    changed = assets.get(changed_partitions_asset(table).uri)
+    if changed is not None:
+        add_partitions(outlet_events[changed], event_partitions(payload))
+
+
+def _payload(look: Look, table: str, works: Sequence[FinishedWork]) -> dict[str, Any]:
+    done = {item.instant for item in works if item.table == table and not item.elsewhere}
+    found = [item for item in look.timeline.completed() if item.requested_time in done]
+    return {
+        "table": table,
+        "state": "completed",
+        "instants": [instant_details(look.reader, item) for item in found],
+    }

@@ -1,7 +1,4 @@
-"""What the ready-to-use DAGs have in common.
-
-The params of their trigger form, the templates that read them, and which kinds of runs they may have.
-"""
+"""What the ready-to-use DAGs share: params of their form, templates that read them, and their kinds of runs."""
 
 from __future__ import annotations
 
@@ -53,9 +50,7 @@ def optional_text(description: str, default: str | None = None, *, pattern: str 
 
 
 def number_in(variable: str, otherwise: N) -> N:
-    """The number from 0 on in an environment variable; `otherwise`, which says whether it is a whole one, where that is
-    empty. Raises ConfigError.
-    """
+    """The number from 0 on in an environment variable, else `otherwise`, whose type it has. Raises ConfigError."""
     text = os.environ.get(variable) or str(otherwise)
     try:
         number = type(otherwise)(text)
@@ -68,10 +63,7 @@ def number_in(variable: str, otherwise: N) -> N:
 
 
 def param_or_template(param: str, variable: str) -> str:
-    """The template of an argument: the param, or where that is empty, the template that an environment variable has.
-
-    Airflow renders no params, so a default that is a template cannot be one of them.
-    """
+    """The template of an argument: the param, else the template in an environment variable, which no param can hold."""
     return f"{{% if params.{param} %}}{{{{ params.{param} }}}}{{% else %}}{os.environ.get(variable, '')}{{% endif %}}"
 
 
@@ -85,17 +77,14 @@ def interval_schedule(variable: str) -> CronDataIntervalTimetable | str | None:
 
 
 def runs_at_once(schedule: str | None) -> int:
-    """How many runs a DAG may have at a time. Its runs are for any table: those of one table take turns by the claims
-    of its instants, and a run that waits in the triggerer takes no slot of a pool or of the DAG's tasks. A continuous
-    DAG has one run, says Airflow.
+    """How many runs a DAG may have at a time: those of one table take turns by claims. A continuous DAG has one, says
+    Airflow.
     """
     return 1 if schedule == "@continuous" else MANY_RUNS
 
 
 def looks_once_where_scheduled(schedule: str | None) -> dict[str, Any]:
-    """The arguments by which a sensor does not wait in the runs of a cron schedule, whose next run looks again: else
-    there would be one more waiting run of the same table each time.
-    """
+    """The arguments by which a sensor does not wait in the runs of a cron schedule, whose next run looks again."""
     return {} if schedule in _NO_CRON else {"pre_execute": _skip_unless_there}
 
 
@@ -112,9 +101,7 @@ def _skip_unless_there(context: Context) -> None:
 
 
 def options_of_run(*given: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
-    """The options of a task: those given, whose values may be templates, and over them those of the param `options`.
-    Airflow calls it in place of rendering a text.
-    """
+    """The options of a task: those given, which may be templates, and over them the param `options`."""
 
     def options(context: Context, jinja_env: Any) -> dict[str, Any]:
         values = {name: value for some in given for name, value in some.items()}
@@ -125,9 +112,7 @@ def options_of_run(*given: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
 
 
 def writer_options() -> dict[str, str]:
-    """The options of the tables' writers, by Hudi's names: the JSON object in AIRFLOW_HUDI_WRITER_OPTIONS. A table does
-    not record them, and the lock that writers use is one of them.
-    """
+    """The options of the tables' writers, their lock among them: the JSON object in AIRFLOW_HUDI_WRITER_OPTIONS."""
     found: dict[str, str] = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
     return found
 

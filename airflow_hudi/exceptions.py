@@ -1,16 +1,4 @@
-"""What this provider's tasks fail with. All are HudiErrors: they name the table or the file, and the remedy.
-
-HudiError
-├── HudiSensorFailed      also an AirflowException, so that soft_fail and never_fail apply
-├── HudiInstantNotFound
-├── HudiInputRefused
-├── HudiInstantBusy
-├── HudiNotificationFailed
-├── HudiTableUnreadable
-├── HudiConnectionUnreadable
-└── HudiJobFailed
-    └── HudiJobKilled
-"""
+"""What this provider's tasks fail with. All are HudiErrors: they name the table or the file, and the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +8,7 @@ from hudi_core.errors import ConfigError, ConflictError, ExecutionError, HudiErr
 
 
 class HudiSensorFailed(HudiError, AirflowException):
-    """A sensor's wait ended in an error."""
+    """A sensor's wait ended in an error; an AirflowException, so that soft_fail and never_fail apply."""
 
 
 class HudiInstantNotFound(ConfigError):

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink, conf
 
-from airflow_hudi.addresses import split_address
+from airflow_hudi.hooks import split_address
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
@@ -52,9 +52,7 @@ def console_link(
 
 
 class HudiTableLink(BaseOperatorLink):
-    """To the table, by `[hudi] table_link`, or in the console of S3, Google Cloud Storage or, where the connection says
-    where the account is, Azure. A task of several tables has none.
-    """
+    """To the table, by `[hudi] table_link` or in its storage's console. A task of several tables has none."""
 
     name = "Hudi table"
 

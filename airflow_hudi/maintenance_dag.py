@@ -11,9 +11,9 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.addresses import is_absolute
 from airflow_hudi.arguments import names_in, names_of_arguments, refuse_unknown
 from airflow_hudi.dag_params import RUN_TYPES
+from airflow_hudi.hooks import is_absolute
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from airflow_hudi.policies import read_policies, tables_of
@@ -147,8 +147,8 @@ def _keep_chosen_before(hook: Callable[[Context], Any] | None) -> Callable[[Cont
 
 
 def _keep_chosen(context: Context) -> None:
-    """Leaves a task the tables that the run's param names. Without any of them it is skipped, since a task without
-    tables works on those of its policies.
+    """Leaves a task the tables that the run's param names; skips it without any, since it would work on all of its
+    policy.
     """
     chosen = context["params"].get("tables")
     if not chosen:

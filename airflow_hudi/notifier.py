@@ -12,9 +12,8 @@ import httpx
 from airflow.sdk import BaseHook, BaseNotifier
 
 from airflow_hudi.exceptions import HudiNotificationFailed
-from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.reports.finished_work import FinishedWork
-from airflow_hudi.results import pending_named
+from airflow_hudi.hooks import HudiHook
+from airflow_hudi.results import FinishedWork, pending_named
 from hudi_core.errors import ConfigError, HudiError, masked, shortened
 from hudi_core.timeline.timeline import age_of
 
@@ -117,8 +116,8 @@ def _tables_of(task: Any) -> Sequence[str]:
 
 
 def _rendered(task: Any, context: Context) -> Any:
-    """The task, or a copy in which its templates are rendered: the DAG processor has not done so, and it runs the
-    callbacks of tasks whose worker died. What cannot be rendered is as by default.
+    """The task, or a copy with rendered templates: the DAG processor, which runs callbacks of workers that died, has
+    not done so. What cannot be rendered is as by default.
     """
     given = {name: getattr(task, name, None) for name in _TEMPLATES}
     templates = {name: value for name, value in given.items() if "{{" in str(value)}

@@ -24,9 +24,7 @@ def read_policies(policy: str | Mapping[str, Any]) -> TablePolicies:
 
 
 def tables_of(names: Sequence[str], policies: TablePolicies | None) -> list[str]:
-    """The tables by their names, each once, or where there are none those of the policies. Raises ConfigError without
-    any.
-    """
+    """The tables by their names, each once, or those of the policies. Raises ConfigError without any."""
     found = names or (() if policies is None else tuple(policies.tables))
     if not found:
         raise ConfigError("no table is named", remedy="set tables=, or name them in the policy file")

@@ -1,24 +1,28 @@
-"""The result of a task about an instant, taken from the timeline: the same however the job was submitted."""
+"""The XCom of a task about an instant, taken from the timeline, the same however the job was submitted; and what any
+XCom says that was done, of which asset events, metrics, lineage and messages are made. Whether this task
+completed an instant: operators/service.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.results import InstantResult, JobResult, Result
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
 """The members that are counts."""
 ELSEWHERE = "another process completed it"
 """The `reason` of an instant at which neither the task nor an earlier try of it did anything."""
+ARCHIVE: Final = "archive"
+OVERWRITES: Final = ("INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION")
 
 
 def instant_named(instant: Instant) -> dict[str, Any]:
-    """`{"instant", "action", "state"}`. `action` is the one on the pending files, as far as they are still there:
-    `compaction` also for a completed compaction.
-    """
+    """`{"instant", "action", "state"}`; the action on the pending files: `compaction` also for a completed one."""
     return {"instant": instant.requested_time, "action": instant.pending_action, "state": instant.state.value}
 
 
@@ -36,10 +40,9 @@ def instant_result(
     reason: str | None = None,
     result: JobResult | None = None,
 ) -> dict[str, Any]:
-    """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
-
-    The numbers are sums over the completed instant's file, whoever did it, 0 for one that is pending; `seconds` is the
-    duration of the work, `engine` the one that did it, by the `result` of the job. Raises StorageError and FormatError.
+    """The XCom value of an instant. The numbers are sums over the completed instant's file, whoever did it; `seconds`
+    is the duration of the work, `engine` the one that did it, by the `result` of the job. Raises StorageError,
+    FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -69,9 +72,7 @@ def found_completed(result: JobResult | None, instant: str) -> bool:
 
 
 def work_seconds(instants: Iterable[InstantResult], otherwise: float) -> float:
-    """The duration of the work on all `instants` of job results; `otherwise` where they say 0, which is not measured,
-    or there are none.
-    """
+    """The duration of the work on all `instants`; `otherwise` where they say 0, which is not measured."""
     return sum(item.seconds for item in instants) or otherwise
 
 
@@ -113,3 +114,63 @@ def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:
         "bytes_written": sum(sum(files.values()) for files in logs),
         "files_deleted": int(metadata.get("totalFilesDeleted") or 0),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedWork:
+    """One completed instant of one table, or an archival, which has none. `service` may be an operation in lower case.
+    `earlier`: another process or an earlier try completed it, and counted its numbers; `elsewhere`: another process,
+    which tells of it itself. `seconds` is None where it was not measured.
+    """
+
+    table: str
+    service: str
+    instant: str | None
+    earlier: bool = False
+    seconds: float | None = None
+    bytes_written: int | None = None
+    files_written: int | None = None
+    records: int | None = None
+    elsewhere: bool = False
+    files_deleted: int = 0
+
+
+def finished_work(result: Mapping[str, Any], service: str | None = None) -> Iterator[FinishedWork]:
+    """What an XCom says that was completed, not what it only reports or plans. `service`: the operator's, if it has
+    one.
+    """
+    if isinstance(result.get("results"), list):
+        for item in result["results"]:
+            if not item.get("exit_code"):
+                for instant in item.get("instants") or ():
+                    if instant.get("state") in (None, State.COMPLETED.value):
+                        yield _work(item["table"], item["service"], instant)
+    elif result.get("action") == ARCHIVE:
+        if result.get("instants"):
+            yield FinishedWork(result["table"], ARCHIVE, None, seconds=result.get("seconds"))
+    elif result.get("instant") is not None and (named := _named(result, service)):
+        yield _work(result["table"], named, result)
+
+
+def _named(result: Mapping[str, Any], service: str | None) -> str | None:
+    if result.get("operation") in OVERWRITES:
+        return str(result["operation"]).lower()
+    if result.get("state") == State.COMPLETED.value:
+        return service
+    # Restores, and rollbacks of one write.
+    return (service or Action.RESTORE) if "target" in result and "removed" in result else None
+
+
+def _work(table: str, service: str, item: Mapping[str, Any]) -> FinishedWork:
+    return FinishedWork(
+        table,
+        service,
+        item.get("instant"),
+        bool(item.get("already_completed") or item.get("repeated")),
+        item.get("seconds"),
+        item.get("bytes_written"),
+        item.get("files_written"),
+        item.get("records"),
+        item.get("reason") == ELSEWHERE,
+        int(item.get("files_deleted") or 0),
+    )

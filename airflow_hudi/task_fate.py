@@ -1,5 +1,5 @@
 """What becomes of a task, by the exit code of its job and by an error: the one rule of operators, sensors, triggers and
-asset events. Whether a connection is there: hooks/connections.py.
+asset events. Whether a connection is there: hooks.py.
 
 | exit code of the job | the job | the task |
 |---|---|---|
@@ -8,7 +8,7 @@ asset events. Whether a connection is there: hooks/connections.py.
 | 3 (EXIT_RETRY) | others are at work | waits, and runs the job again; fails with retries when it waited too long |
 | any other | failed | fails with retries |
 
-Where the timeline shows the work completed, it is done whatever the exit code is (jobs/run_until_completed.py).
+Where the timeline shows the work completed, it is done whatever the exit code is (jobs/waiting.py).
 """
 
 from __future__ import annotations
@@ -66,17 +66,15 @@ def refused(result: JobResult | None) -> HudiInputRefused:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether a retry would meet the same: bad input (no Hudi table, a damaged file, an option that is not valid, no
-    credentials for the storage), and a connection that Airflow does not know.
-    """
+    """Whether a retry would meet the same: bad input, no credentials, a connection that Airflow does not know."""
     if isinstance(error, HudiError):
         return fate_of(error.exit_code) is Fate.FAILS_FOR_GOOD
     return isinstance(error, AirflowNotFoundException)
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether another look at a table, soon, may go well: its storage is overloaded, or a writer is at a file. Of looks
-    it is asked before is_permanent.
+    """Whether another look soon may go well: the storage is overloaded, or a writer is at a file. Comes before
+    is_permanent.
     """
     if isinstance(error, StorageError):
         return not is_permanent(error)
@@ -93,9 +91,7 @@ def in_words(error: BaseException) -> str:
 
 @contextmanager
 def fails_for_good(logger: Any = log) -> Iterator[None]:
-    """Raises AirflowFailException for a permanent error, whose message is then a line of its own in the task's log,
-    ahead of what Airflow logs of the exception.
-    """
+    """Raises AirflowFailException for a permanent error, whose message is then a line of its own in the task's log."""
     try:
         yield
     except Exception as error:

@@ -23,10 +23,8 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one listing shows of a table, and the reader of what it names.
-
-    `at` is when, by this process's clock; `zone` is the timeline's (config.table_config.timeline_zone); `modified` has
-    the files of the timeline by name and, in layout 1, the time at which each was modified.
+    """What one listing shows of a table, and its reader: `at` is when, by this process's clock; `modified` has the
+    timeline's files and, in layout 1, when each was modified.
     """
 
     timeline: Timeline
@@ -41,8 +39,8 @@ class Look:
         return self.reader.storage.uri
 
     def completed_at(self, instant: Instant) -> str:
-        """The completion time of a completed instant. Layout 1 names none: it is the modification time of the completed
-        file, which Hudi 0.15 compares, too (HoodieInstant.getStateTransitionTime).
+        """The completion time. In layout 1 that is the modification time of the file, as in Hudi
+        (getStateTransitionTime).
         """
         if instant.completion_time is not None:
             return instant.completion_time
@@ -55,8 +53,8 @@ class Look:
         return max(modified, instant.requested_time) if same_second else modified
 
     def read_commit(self, instant: Instant) -> CommitMetadata | None:
-        """The metadata of a completed write; None where it was archived or rolled back since the listing. Raises
-        StorageError, CorruptFileError.
+        """The metadata of a completed write; None where it is gone since the listing. Raises StorageError,
+        CorruptFileError.
         """
         try:
             return self.reader.active().read_commit(instant)
@@ -85,10 +83,7 @@ class TimelineReader:
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties.
-
-        Raises ConfigError when this is no Hudi table, UnsupportedVersionError, StorageError.
-        """
+        """The table's properties. Raises ConfigError for no Hudi table, UnsupportedVersionError, StorageError."""
         if self._config is None:
             self._config = TableConfig.load(self.storage)
         return self._config
@@ -110,8 +105,8 @@ class TimelineReader:
         return ActiveTimeline(self.storage, self.config)
 
     def at_work(self, instant: str) -> str | None:
-        """Who runs an instant and since when, by the storage's clock, for messages: by the last claim that was not
-        released, else by a heartbeat of Hudi. None without both.
+        """Who runs an instant and since when: by the last claim that was not released, else by a heartbeat of Hudi, or
+        None.
         """
         folder = ClaimFolder(instant)
         files = {info.name: info for info in self.storage.list_files(folder.path)}
@@ -130,8 +125,8 @@ class TimelineReader:
         return shortened(without_controls(masked(text)))
 
     def named_by_plans(self, timeline: Timeline) -> Timeline:
-        """The timeline of a look as layout 2 has it: layout 1 names clusterings and overwrites alike, and the plan of
-        each is read, once. Raises FormatError for a damaged plan, StorageError.
+        """The timeline as layout 2 has it: layout 1 names clusterings and overwrites alike, and each plan is read,
+        once. Raises FormatError, StorageError.
         """
         if self.config.layout_version != 1:
             return timeline
@@ -150,8 +145,8 @@ class TimelineReader:
         return replace(instant, action=action, planned_action=Action.CLUSTERING)
 
     def _list(self) -> dict[str, float | None]:
-        """The names of the timeline's files and, in layout 1, when each was modified. In layout 2 the names tell
-        everything; a local disk takes three times as long to tell the times, too.
+        """The names of the timeline's files and in layout 1, where names do not tell everything, when each was
+        modified.
         """
         config = self.config
         if config.layout_version != 1:

@@ -28,7 +28,7 @@ STORES: dict[str, tuple[str, dict[str, Any]]] = {
 
 _OPEN = """
 import logging
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.local_process import LOOK, LocalProcess
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest

@@ -28,10 +28,9 @@ from airflow.executors.workloads.trigger import RunTrigger
 from airflow.jobs.triggerer_job_runner import TriggerEventEntry, TriggerRunner, messages
 from airflow.models.trigger import Trigger
 
-from airflow_hudi.conditions.condition import condition_json
 from airflow_hudi.conditions.instant import InstantCondition
-from airflow_hudi.triggers.condition import HudiConditionTrigger
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
+from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_json
 from benchmarks.measure import peak_mib, percentiles
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action

@@ -34,8 +34,8 @@ from airflow_hudi.dag_params import (
     work_params,
     writer_options,
 )
-from airflow_hudi.operators.clean import HudiCleanOperator
-from airflow_hudi.sensors.instant import HudiInstantSensor
+from airflow_hudi.operators.service import HudiCleanOperator
+from airflow_hudi.sensors import HudiInstantSensor
 
 SCHEDULE = os.environ.get("AIRFLOW_HUDI_SCHEDULE") or None
 

@@ -40,7 +40,7 @@ from airflow_hudi.dag_params import (
     work_params,
     writer_options,
 )
-from airflow_hudi.operators.clustering import HudiClusteringOperator
+from airflow_hudi.operators.service import HudiClusteringOperator
 
 LAYOUT = "hoodie.layout.optimize.strategy"
 LAYOUTS = ("linear", "z-order", "hilbert")

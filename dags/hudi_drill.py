@@ -44,10 +44,10 @@ from airflow_hudi.dag_params import (
     work_params,
     writer_options,
 )
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.operators.doctor import HudiDoctorOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
-from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
+from airflow_hudi.operators.repair import HudiRestoreOperator, HudiSavepointOperator
 
 COMMON = {**TARGET, "options": options_of_run(writer_options())}
 # A text that consists of digits would come out of an XCom as a number.

@@ -36,8 +36,8 @@ from airflow_hudi.dag_params import (
     work_params,
     writer_options,
 )
-from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
+from airflow_hudi.operators.service import HudiIndexingOperator
 
 COMMON = {
     **TARGET,

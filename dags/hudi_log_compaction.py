@@ -33,7 +33,7 @@ from airflow_hudi.dag_params import (
     work_params,
     writer_options,
 )
-from airflow_hudi.operators.compaction import HudiLogCompactionOperator
+from airflow_hudi.operators.service import HudiLogCompactionOperator
 
 SCHEDULE = os.environ.get("AIRFLOW_HUDI_LOG_COMPACTION_SCHEDULE") or None
 

@@ -39,9 +39,13 @@ from airflow_hudi.dag_params import (
     writer_options,
 )
 from airflow_hudi.operators.base import flag
-from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
+from airflow_hudi.operators.repair import (
+    HudiRestoreOperator,
+    HudiSavepointOperator,
+    HudiTakeoverOperator,
+    HudiUnscheduleOperator,
+)
 from airflow_hudi.operators.rollback import HudiRollbackOperator
-from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 
 VERBS = ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")
 NEED_AN_INSTANT = ("restore", "delete_savepoint", "unschedule", "takeover")

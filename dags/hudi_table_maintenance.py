@@ -39,8 +39,8 @@ from airflow_hudi.dag_params import (
     writer_options,
 )
 from airflow_hudi.operators.archive import HudiArchiveOperator
-from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
+from airflow_hudi.operators.service import HudiCleanOperator
 
 OPTIONS = options_of_run(
     writer_options(),

@@ -1,108 +1,125 @@
-"""What a sensor waits for, itself or by its trigger: one rule for both, which travels to the triggerer as JSON.
-
-Here: that nothing is pending for too long. The others are in instant.py, writes.py and partitions.py.
-"""
+"""What a sensor waits for, itself or by its trigger: one rule for both, made of its arguments."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import Any, Final, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from airflow_hudi.conditions.instant import InstantCondition, of_action
-from airflow_hudi.conditions.partitions import PartitionCondition
-from airflow_hudi.conditions.writes import CommitCondition
-from airflow_hudi.results import pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
 from hudi_core.request.texts import seconds_of
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.timeline import age_of, age_shown
+from hudi_core.timeline.instant_time import format_instant, zone_of
 
 
-class Condition(Protocol):
-    """What one wait is for. It may remember what it read, so no two waits share one.
+class Condition(ABC):
+    """What one wait is for: a dataclass. It may remember what it read, so no two waits share one.
 
     It depends on the timeline only: while looks show the same timeline, a condition that did not hold does not hold.
+    `action` is the one that the timeline is read for (timeline_reader.TimelineReader); `""` for any.
     """
 
-    @property
-    def action(self) -> str:
-        """The action that the timeline is read for (timeline_reader.TimelineReader); `""` for any."""
-        ...
+    action: str
 
+    @abstractmethod
     def check(self, look: Look) -> dict[str, Any] | None:
         """What was found, as JSON, when the condition holds; else None. May read files that the look names.
 
         Raises StorageError, FormatError, TimelineError.
         """
-        ...
 
+    @abstractmethod
     def unmet(self) -> str:
         """What a table shows as long as the condition does not hold, for messages."""
-        ...
 
     def waiting(self, look: Look) -> str:
         """What the log says of a look that was not enough. May read storage, and raises as `check`."""
-        ...
+        return f"{look.uri} shows {self.unmet()} yet"
 
     def as_json(self) -> dict[str, Any]:
         """The arguments by which the class makes it again."""
-        ...
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+def at_work_on(look: Look, instant: Instant) -> str:
+    """Who is at work on a pending instant, for messages."""
+    return look.reader.at_work(instant.requested_time) or "claimed by no process now"
 
 
 @dataclass(frozen=True, slots=True)
-class NoPendingCondition:
-    """No instant, or none of `action`, is pending for longer than `pending_age` seconds; with 0 none is pending.
+class CompletedAfter:
+    """Instants that completed later than a moment.
 
-    The age is the time since the instant was requested. As for InstantCondition, pending rollbacks of a pending restore
-    are no rollbacks to wait for. Raises ConfigError for a negative age.
+    `text` is an ISO 8601 date or date-time such as `2026-01-02`, `2026-01-02 03:04:05+00:00` or `2026-01-02T03:04:05Z`,
+    or an instant or completion time of the timeline: a run of digits. Without an offset a date is in UTC, as Airflow's
+    own are; digits are in the timeline's zone. Raises ConfigError for anything else, and, when it is compared, for a
+    moment outside of the years 1 to 9999 in that zone.
     """
 
-    pending_age: int = 0
-    action: str = ""
+    text: str
 
     def __post_init__(self) -> None:
-        if self.pending_age < 0:
-            raise ConfigError(f"pending_age is {self.pending_age} s", remedy="say how old a pending instant may be")
+        if not _is_time(self.text):
+            _moment(self.text)
 
-    def check(self, look: Look) -> dict[str, Any] | None:
-        """`{"pending", "oldest": {"instant", "action", "state", "age_seconds"}}`; see Condition: how many instants are
-        pending, none of them for too long, and the oldest of them or None.
-        """
-        pending = self._pending(look)
-        if not pending:
-            return {"pending": 0, "oldest": None}
-        oldest = pending[0]
-        age = age_of(oldest, look.at, look.zone)
-        if not self.pending_age or age > self.pending_age:
-            return None
-        return {"pending": len(pending), "oldest": pending_named(oldest, age)}
+    @staticmethod
+    def of(given: str | datetime | None) -> CompletedAfter | None:
+        """Of a sensor's argument; None where it is empty. Raises ConfigError."""
+        text = given.isoformat() if isinstance(given, datetime) else (given or "").strip()
+        return CompletedAfter(text) if text else None
 
-    def unmet(self) -> str:
-        too_long = f" for longer than {self.pending_age} s" if self.pending_age else ""
-        return f"a pending {self.action or 'instant'}{too_long}"
+    def holds(self, look: Look, instant: Instant) -> bool:
+        """Whether a completed instant is later."""
+        return look.completed_at(instant) > self._as_time(look.zone)
 
-    def waiting(self, look: Look) -> str:
-        """See Condition: also who is at work on the oldest."""
-        oldest = self._pending(look)[0]
-        at_work = look.reader.at_work(oldest.requested_time) or "claimed by no process now"
-        age = age_of(oldest, look.at, look.zone)
-        return f"{look.uri} shows {self.unmet()}: {age_shown(oldest, age)}, {at_work}"
+    def __str__(self) -> str:
+        return f"completed after {self.text}"
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def _as_time(self, zone: str) -> str:
+        if _is_time(self.text):
+            return self.text
+        try:
+            return format_instant(_moment(self.text).astimezone(zone_of(zone)))
+        except (OverflowError, ValueError) as error:
+            said = f"{self.text!r} is outside of the years 1 to 9999 in the timeline's zone"
+            raise ConfigError(said, remedy="give a time between them") from error
 
-    def _pending(self, look: Look) -> list[Instant]:
-        found = of_action(look.timeline, self.action) if self.action else look.timeline
-        return [item for item in found if not item.is_completed]
+
+def bound_of(given: str | datetime | None) -> str | None:
+    """The text of a bound, as a condition takes it. Raises ConfigError."""
+    bound = CompletedAfter.of(given)
+    return None if bound is None else bound.text
+
+
+def is_after(bound: CompletedAfter | None, look: Look, instant: Instant) -> bool:
+    """Whether a completed instant is later than the bound, if there is one."""
+    return bound is None or bound.holds(look, instant)
+
+
+def _is_time(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _moment(text: str) -> datetime:
+    # Python 3.10 knows no Z.
+    iso = f"{text[:-1]}+00:00" if text.endswith(("Z", "z")) else text
+    try:
+        moment = datetime.fromisoformat(iso)
+    except ValueError as error:
+        raise ConfigError(
+            f"{text!r} is neither a date nor an instant time",
+            remedy="such as 2026-01-02, 2026-01-02 03:04:05+00:00 or 20260102030405678; omit it to mean any time",
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def seconds_in(given: float | str | timedelta) -> int:
-    """Of an age: seconds as a number or text, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`; a part of a
-    second is a whole one. Raises ConfigError, also for one below 0.
+    """The seconds, rounded up, of a number, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`. Raises
+    ConfigError.
     """
     try:
         if isinstance(given, str):
@@ -115,34 +132,3 @@ def seconds_in(given: float | str | timedelta) -> int:
         return math.ceil(seconds)
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"{given!r} {error}", remedy="give seconds, or such a text") from error
-
-
-_KINDS: Final[Mapping[str, type[InstantCondition | NoPendingCondition | CommitCondition | PartitionCondition]]] = {
-    "instant": InstantCondition,
-    "no_pending": NoPendingCondition,
-    "commit": CommitCondition,
-    "partition": PartitionCondition,
-}
-
-
-def condition_json(condition: Condition) -> dict[str, Any]:
-    """A condition's `kind` and arguments, as JSON. Raises ConfigError for one of another class."""
-    for kind, known in _KINDS.items():
-        if isinstance(condition, known):
-            return {"kind": kind, **condition.as_json()}
-    raise ConfigError(f"{type(condition).__name__} is no known condition")
-
-
-def condition_of(found: Mapping[str, Any]) -> Condition:
-    """The condition of its JSON. Raises ConfigError."""
-    arguments = dict(found)
-    kind = arguments.pop("kind", None)
-    if kind not in _KINDS:
-        raise ConfigError(f"unknown condition {kind!r}", remedy=f"one of {', '.join(_KINDS)}")
-    try:
-        return _KINDS[kind](**arguments)
-    except TypeError as error:
-        raise ConfigError(
-            f"a condition {kind} has other arguments: {error}",
-            remedy="let the sensor make the trigger; where the provider was updated, clear the task",
-        ) from error

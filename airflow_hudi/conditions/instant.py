@@ -1,21 +1,18 @@
-"""The instant that a sensor or a trigger waits for, and which instants of a timeline are a service's to run.
-
-Pure rules over a timeline that operators, sensors and triggers share. What else is waited for is in condition.py.
-"""
+"""That an instant is there, or none pending for too long; which instants of a timeline are a service's to run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
-from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
-from airflow_hudi.results import instant_named
+from airflow_hudi.conditions.condition import CompletedAfter, Condition, at_work_on, is_after
+from airflow_hudi.results import instant_named, pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
 from hudi_core.request.texts import one_of
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.timeline import Timeline, age_of, age_shown
 
 PENDING = "pending"
 """Requested or inflight: an instant of a dead attempt counts as much as one that was never started."""
@@ -49,9 +46,8 @@ def oldest_pending(timeline: Timeline, action: str) -> Instant | None:
 
 
 def mark_before_planning(timeline: Timeline, action: str) -> str:
-    """What first_planned needs to tell an instant of `action` that is planned from now on from the earlier ones: the
-    newest time; of indexing actions, which are planned under times before the latest write, all that there are, each
-    behind a comma.
+    """The mark by which first_planned tells an instant that is planned from now on: the newest time; of indexing
+    actions, which are planned under earlier times, all that there are, each behind a comma.
     """
     if action != Action.INDEXING:
         return newest_time(timeline)
@@ -68,16 +64,15 @@ def first_planned(timeline: Timeline, action: str, mark: str) -> Instant | None:
 
 
 def newest_time(timeline: Timeline, before: str | None = None) -> str:
-    """The newest of all requested and completion times, or of those earlier than `before`; "0" when there is none.
-
-    Whatever is planned from now on is later than the newest, but for indexing actions.
+    """The newest requested or completion time, or of those before `before`; "0" without. But for indexing actions,
+    whatever is planned from now on is later.
     """
     times = (time for instant in timeline for time in (instant.requested_time, instant.completion_time or ""))
     return max((time for time in times if time and (before is None or time < before)), default="0")
 
 
-@dataclass(frozen=True, slots=True)
-class InstantCondition:
+@dataclass(frozen=True)
+class InstantCondition(Condition):
     """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given;
     one that completed later than `completed_after`, if that is.
 
@@ -100,54 +95,37 @@ class InstantCondition:
             raise ConfigError("no action to wait for", remedy="compaction, for instance")
         for name, time in (("instant", self.instant), ("after", self.after)):
             if time is not None and not (time.isascii() and time.isdecimal()):
-                raise ConfigError(
-                    f"{name}={time!r} is no instant time",
-                    remedy="an instant consists of digits; omit it to mean any",
-                )
+                remedy = "an instant consists of digits; omit it to mean any"
+                raise ConfigError(f"{name}={time!r} is no instant time", remedy=remedy)
         if CompletedAfter.of(self.completed_after) and self.state != State.COMPLETED.value:
-            raise ConfigError(
-                f"an instant that is {self.state} has no completion time",
-                remedy="with completed_after the state is completed",
-            )
+            said = f"an instant that is {self.state} has no completion time"
+            raise ConfigError(said, remedy="with completed_after the state is completed")
 
     def find(self, look: Look) -> Instant | None:
         """The oldest instant that the condition holds for, or None."""
         bound = CompletedAfter.of(self.completed_after)
-        return next(
-            (
-                item
-                for item in of_action(look.timeline, self.action)
-                if self._holds(item) and is_after(bound, look, item)
-            ),
-            None,
-        )
+        fitting = filter(self._holds, of_action(look.timeline, self.action))
+        return next((instant for instant in fitting if is_after(bound, look, instant)), None)
 
     def check(self, look: Look) -> dict[str, Any] | None:
-        """results.instant_named of the oldest instant that fits; see condition.Condition."""
-        found = self.find(look)
-        return None if found is None else instant_named(found)
+        """results.instant_named of the oldest instant that fits; see Condition."""
+        instant = self.find(look)
+        return None if instant is None else instant_named(instant)
 
     def unmet(self) -> str:
-        return f"no {self._described()}"
+        instant = f" {self.instant}" if self.instant else ""
+        after = f" after {self.after}" if self.after else ""
+        bound = CompletedAfter.of(self.completed_after)
+        return f"no {self.state} {self.action}{instant}{after}" + (f" {bound}" if bound else "")
 
     def waiting(self, look: Look) -> str:
-        """See condition.Condition: also who is at work on the instant that comes nearest."""
-        shown = f"{look.uri} shows {self.unmet()} yet"
+        """See Condition: also who is at work on the instant that comes nearest."""
+        shown = super().waiting(look)
         nearest = InstantCondition(self.action, PENDING, self.instant, self.after).find(look)
         if nearest is None:
             return shown
-        at_work = look.reader.at_work(nearest.requested_time) or "claimed by no process now"
-        return f"{shown}: {nearest.pending_action} {nearest.requested_time} is {nearest.state.value}, {at_work}"
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def _described(self) -> str:
-        instant = f" {self.instant}" if self.instant else ""
-        bounds = [f" after {self.after}"] if self.after else []
-        if bound := CompletedAfter.of(self.completed_after):
-            bounds.append(f" {bound}")
-        return f"{self.state} {self.action}{instant}{''.join(bounds)}"
+        named = f"{nearest.pending_action} {nearest.requested_time} is {nearest.state.value}"
+        return f"{shown}: {named}, {at_work_on(look, nearest)}"
 
     def _holds(self, instant: Instant) -> bool:
         return (
@@ -155,3 +133,43 @@ class InstantCondition:
             and (self.instant is None or instant.requested_time == self.instant)
             and (self.after is None or instant.requested_time > self.after)
         )
+
+
+@dataclass(frozen=True)
+class NoPendingCondition(Condition):
+    """No instant, or none of `action`, is pending for longer than `pending_age` seconds; with 0 none is pending.
+
+    The age is the time since the instant was requested. As for InstantCondition, pending rollbacks of a pending restore
+    are no rollbacks to wait for. Raises ConfigError for a negative age.
+    """
+
+    pending_age: int = 0
+    action: str = ""
+
+    def __post_init__(self) -> None:
+        if self.pending_age < 0:
+            raise ConfigError(f"pending_age is {self.pending_age} s", remedy="say how old a pending instant may be")
+
+    def check(self, look: Look) -> dict[str, Any] | None:
+        """`{"pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many, and the oldest or None."""
+        pending = self._pending(look)
+        if not pending:
+            return {"pending": 0, "oldest": None}
+        age = age_of(pending[0], look.at, look.zone)
+        if not self.pending_age or age > self.pending_age:
+            return None
+        return {"pending": len(pending), "oldest": pending_named(pending[0], age)}
+
+    def unmet(self) -> str:
+        too_long = f" for longer than {self.pending_age} s" if self.pending_age else ""
+        return f"a pending {self.action or 'instant'}{too_long}"
+
+    def waiting(self, look: Look) -> str:
+        """See Condition: also who is at work on the oldest."""
+        oldest = self._pending(look)[0]
+        age = age_of(oldest, look.at, look.zone)
+        return f"{look.uri} shows {self.unmet()}: {age_shown(oldest, age)}, {at_work_on(look, oldest)}"
+
+    def _pending(self, look: Look) -> list[Instant]:
+        instants = of_action(look.timeline, self.action) if self.action else look.timeline
+        return [instant for instant in instants if not instant.is_completed]

@@ -1,62 +1,67 @@
-"""That a commit arrived, and how a write differs from a compaction or a clustering."""
+"""That a commit, or partitions, arrived, and how a write differs from a compaction or a clustering."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
+from airflow_hudi.conditions.condition import CompletedAfter, Condition, bound_of, is_after
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
+from hudi_core.errors import ConfigError, FormatError
+from hudi_core.model.names import parse_data_file
+from hudi_core.model.partition import check_partition
+from hudi_core.request.texts import check_choice
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
-from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant
+from hudi_core.timeline.timeline import Timeline
 
-_SERVICES: Final = WRITE_ACTIONS - COMMIT_ACTIONS
 SERVICE_OPERATIONS: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 """Operations that leave rows as they are."""
+ALL: Final = "all"
+ANY: Final = "any"
+_SERVICES: Final = WRITE_ACTIONS - COMMIT_ACTIONS
+_MOST_SHOWN: Final = 5
+"""Partitions that a message names."""
 
 
 def written(metadata: CommitMetadata) -> dict[str, Any]:
-    """What a commit wrote: `{"operation", "partitions", "rows"}`, the partitions by name, those that it emptied among
-    them.
-    """
+    """`{"operation", "partitions", "rows"}` of a commit; the partitions by name, those that it emptied among them."""
     partitions = sorted({*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})})
-    return {
-        "operation": metadata.operation_type,
-        "partitions": partitions,
-        "rows": sum(stat.num_writes for stat in metadata.write_stats()),
-    }
+    rows = sum(stat.num_writes for stat in metadata.write_stats())
+    return {"operation": metadata.operation_type, "partitions": partitions, "rows": rows}
 
 
 def may_be_write(instant: Instant) -> bool:
-    """Whether a completed instant is a commit that its pending files do not show to be a compaction or a clustering;
-    its metadata decides (is_of_writer).
+    """Whether a completed commit is no compaction or clustering by its pending files; its metadata decides
+    (is_of_writer).
     """
     return instant.action in COMMIT_ACTIONS and instant.pending_action not in _SERVICES
 
 
 def completed_writes(look: Look, bound: CompletedAfter | None) -> list[Instant]:
-    """The completed writes that are later than the bound, in the order of completion, but for those that their pending
-    files show to be compactions or clusterings.
-    """
-    found = (item for item in look.timeline.completed() if may_be_write(item) and is_after(bound, look, item))
-    return sorted(found, key=lambda item: (look.completed_at(item), item.requested_time))
+    """The completed instants that may be writes and are later than the bound, in the order of completion."""
+    writes = filter(may_be_write, look.timeline.completed())
+    later = (instant for instant in writes if is_after(bound, look, instant))
+    return sorted(later, key=lambda instant: (look.completed_at(instant), instant.requested_time))
 
 
 def is_of_writer(metadata: CommitMetadata) -> bool:
-    """Whether a commit may change rows: a compaction or a clustering does not. Names do not tell everything: layout 1
-    has one for clusterings and overwrites, and archival removes the pending files of a compaction first.
+    """Whether a commit may change rows. Names do not tell everything: layout 1 has one for clusterings and overwrites,
+    and archival removes the pending files of a compaction first.
     """
     return not metadata.compacted and metadata.operation_type not in SERVICE_OPERATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class CommitCondition:
+@dataclass(frozen=True)
+class CommitCondition(Condition):
     """A write completed, later than `completed_after` if that is given; compactions and clusterings are none.
 
     Each commit is read once, up to the oldest that is a write. Raises ConfigError for what is no time.
     """
 
+    action = ""
     completed_after: str | None = None
     _services: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     """The requested times of commits that turned out to be of services."""
@@ -64,32 +69,174 @@ class CommitCondition:
     def __post_init__(self) -> None:
         CompletedAfter.of(self.completed_after)
 
-    @property
-    def action(self) -> str:
-        return ""
-
     def check(self, look: Look) -> dict[str, Any] | None:
-        """`{"instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the write that completed
-        first; see condition.Condition. `completed` is a bound for the next one.
+        """`{"instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first write to
+        complete.
         """
         self._services.intersection_update(look.timeline.requested_times)
-        for item in completed_writes(look, CompletedAfter.of(self.completed_after)):
-            if item.requested_time in self._services:
+        for instant in completed_writes(look, CompletedAfter.of(self.completed_after)):
+            if instant.requested_time in self._services:
                 continue
-            metadata = look.read_commit(item)
+            metadata = look.read_commit(instant)
             if metadata is None:
                 continue
             if is_of_writer(metadata):
-                return {**instant_named(item), "completed": look.completed_at(item), **written(metadata)}
-            self._services.add(item.requested_time)
+                return {**instant_named(instant), "completed": look.completed_at(instant), **written(metadata)}
+            self._services.add(instant.requested_time)
         return None
 
     def unmet(self) -> str:
         bound = CompletedAfter.of(self.completed_after)
         return f"no write {bound}" if bound else "no completed write"
 
-    def waiting(self, look: Look) -> str:
-        return f"{look.uri} shows {self.unmet()} yet"
 
-    def as_json(self) -> dict[str, Any]:
-        return {"completed_after": self.completed_after}
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a commit did to a partition: wrote to it, or removed what it held. `completed` is None for an archived
+    commit that only the names of its files tell of.
+    """
+
+    instant: str
+    completed: str | None
+    is_write: bool
+
+
+@dataclass(frozen=True)
+class PartitionCondition(Condition):
+    """All of some partitions, or by `match` any of them, were written, by writes that completed later than
+    `completed_after` if that is given.
+
+    The last change of a partition decides: a delete_partition takes it away, and so does an insert_overwrite_table
+    without rows for it. Without a bound partitions count, too, that only archived commits wrote: the names of their
+    files tell, for which a folder is listed once. With a bound archived commits do not count.
+
+    A commit is read once, the newest first, and no more of them than it takes to know the last change of each
+    partition. Remembered is what the commits on the timeline did to these partitions. Raises ConfigError for what is no
+    partition path or no time, and for another `match`.
+    """
+
+    action = ""
+    partitions: Sequence[str]
+    match: str = ALL
+    completed_after: str | None = None
+    _read: dict[str, dict[str, _Change]] = field(default_factory=dict, init=False)
+    _archived: dict[str, _Change] = field(default_factory=dict, init=False)
+    _listed: set[str] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", tuple(dict.fromkeys(self.partitions)))
+        object.__setattr__(self, "completed_after", bound_of(self.completed_after))
+        if not self.partitions:
+            raise ConfigError("no partition to wait for", remedy="day=2026-01-02, for instance")
+        check_choice("match", self.match, (ALL, ANY))
+        for partition in self.partitions:
+            try:
+                check_partition(partition, source="partitions")
+            except FormatError as error:
+                remedy = "name a partition by its folder below the table, such as day=2026-01-02"
+                raise ConfigError(error.message, remedy=remedy) from error
+
+    def check(self, look: Look) -> dict[str, Any] | None:
+        """`{"partitions": [{"partition", "instant", "completed"}]}`: those that arrived, each with the last write to
+        it.
+        """
+        changes = self._last_changes(look)
+        arrived = [(name, changes[name]) for name in self.partitions if name in changes and changes[name].is_write]
+        if not arrived or (self.match == ALL and len(arrived) < len(self.partitions)):
+            return None
+        return {
+            "partitions": [
+                {"partition": name, "instant": change.instant, "completed": change.completed}
+                for name, change in arrived
+            ]
+        }
+
+    def unmet(self) -> str:
+        several = f"{self.match} of " if len(self.partitions) > 1 else ""
+        bound = CompletedAfter.of(self.completed_after)
+        return f"no write to {several}{_shown(self.partitions)}" + (f" {bound}" if bound else "")
+
+    def waiting(self, look: Look) -> str:
+        """See Condition: also which partitions are missing."""
+        changes = self._last_changes(look)
+        missing = [name for name in self.partitions if name not in changes or not changes[name].is_write]
+        return super().waiting(look) + (f"; missing: {_shown(missing)}" if len(missing) < len(self.partitions) else "")
+
+    def _last_changes(self, look: Look) -> dict[str, _Change]:
+        """The last change of each partition; of no more than are needed with `any`."""
+        self._keep_archived(look.timeline)
+        bound = CompletedAfter.of(self.completed_after)
+        last: dict[str, _Change] = {}
+        for instant in reversed(completed_writes(look, bound)):
+            for partition, change in self._changes_of(look, instant).items():
+                last.setdefault(partition, change)
+            is_enough = self.match == ANY and any(change.is_write for change in last.values())
+            if is_enough or len(last) == len(self.partitions):
+                return last
+        if bound is None:
+            self._list_archived(look, [name for name in self.partitions if name not in last])
+        return {**self._archived, **last}
+
+    def _changes_of(self, look: Look, instant: Instant) -> dict[str, _Change]:
+        """What a commit did to a partition. `completed` is None for an archived commit that only names of files tell
+        of.
+        """
+        known = self._read.get(instant.requested_time)
+        if known is not None:
+            return known
+        metadata = look.read_commit(instant)
+        if metadata is None:
+            return {}
+        changes: dict[str, _Change] = {}
+        if is_of_writer(metadata):
+            for name in self.partitions:
+                is_write = _is_written(metadata, name)
+                if is_write is not None:
+                    changes[name] = _Change(instant.requested_time, look.completed_at(instant), is_write)
+        self._read[instant.requested_time] = changes
+        return changes
+
+    def _keep_archived(self, timeline: Timeline) -> None:
+        """Forgets commits that left the timeline; of those that were archived the last change of each partition is
+        kept.
+        """
+        start = _start(timeline)
+        for time in self._read.keys() - timeline.requested_times:
+            changes = self._read.pop(time)
+            if start is not None and time < start:
+                for partition, change in changes.items():
+                    self._keep(partition, change)
+
+    def _list_archived(self, look: Look, partitions: Sequence[str]) -> None:
+        start = _start(look.timeline)
+        for partition in partitions:
+            if start is None or partition in self._listed:
+                continue
+            names = [parse_data_file(info.name) for info in look.reader.storage.list_files(partition)]
+            archived = max((name.instant for name in names if name and name.instant < start), default="")
+            if archived:
+                self._keep(partition, _Change(archived, None, True))
+            self._listed.add(partition)
+
+    def _keep(self, partition: str, change: _Change) -> None:
+        known = self._archived.get(partition)
+        if known is None or known.instant < change.instant:
+            self._archived[partition] = change
+
+
+def _is_written(metadata: CommitMetadata, partition: str) -> bool | None:
+    """Whether a commit wrote to a partition; False where it only removed what was there, None where it did nothing."""
+    if metadata.partition_to_write_stats.get(partition):
+        return True
+    return False if (metadata.replaced_file_ids or {}).get(partition) else None
+
+
+def _start(timeline: Timeline) -> str | None:
+    """Commits before it were archived, as far as no savepoint keeps them on the timeline."""
+    kept = COMMIT_ACTIONS | {Action.SAVEPOINT}
+    return timeline.filter(lambda instant: instant.is_completed and instant.action in kept).start
+
+
+def _shown(partitions: Sequence[str]) -> str:
+    more = [f"{len(partitions) - _MOST_SHOWN} more"] if len(partitions) > _MOST_SHOWN else []
+    return ", ".join([*partitions[:_MOST_SHOWN], *more])

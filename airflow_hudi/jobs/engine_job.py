@@ -1,8 +1,6 @@
-"""A job on the engine that its task names: looked at first, done beside the task, or submitted to Spark.
-
-With the engine `spark`, the default, a process beside the task (local_process.py, hudi_cli/job.py) looks whether there
-is work before a JVM is started; with `auto` it also does what is small enough (hudi_core/services/engine_choice.py),
-with `local` everything.
+"""A job on the engine that its task names: with `spark` a process beside the task (local_process.py, hudi_cli/job.py)
+looks whether there is work before a JVM is started, with `auto` it also does what is small enough
+(hudi_core/services/engine_choice.py), with `local` everything.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class EngineSettings:
 
 
 class EngineJob:
-    """Runs a request or a batch, any number of times. See jobs.waiting.Job."""
+    """Runs a request or a batch, any number of times; it decides itself whether it may take an instant over."""
 
     def __init__(
         self, job: JobRequest, settings: EngineSettings, spark: Callable[[JobRequest], SparkJob], log: Any
@@ -95,9 +93,7 @@ class EngineJob:
         return self._result
 
     def run(self) -> int:
-        """Runs the job where it belongs and returns its exit code. Raises ConfigError and AirflowException when it
-        cannot be started; of a batch that is the result of the runs that were to be.
-        """
+        """Runs the job where it belongs, and returns its exit code. Raises ConfigError and AirflowException."""
         self._result = None
         mode = self._settings.mode
         if mode is None:
@@ -150,8 +146,8 @@ class EngineJob:
         return code
 
     def _submit_rest(self, batch: BatchRequest, results: list[Result], since: float) -> int:
-        """Submits what was left to Spark, and puts the results together. It is one job, or one after the other where
-        the request is longer than an argument.
+        """Submits what was left to Spark, as one job or, where the request is too long, several; puts the results
+        together.
         """
         left = [place for place, result in enumerate(results) if result.left is not None]
         if left:

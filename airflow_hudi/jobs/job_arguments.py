@@ -1,17 +1,14 @@
-"""What a job is given as arguments, by spark-submit or by any other way to submit it (airflow_hudi/submission): its
-request as JSON that arrives whole, a name, and properties without secrets.
-"""
+"""What a job is given, however it is submitted: its request as JSON that arrives whole, a name, no secrets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import refuse_secrets
-from hudi_core.request.texts import check_texts
 from hudi_core.verbs.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
@@ -63,27 +60,8 @@ def _as_yarn_leaves_it(token: re.Match[str]) -> str:
     return "} " if token[0] == "}" else _UNSAFE.sub(lambda found: _ESCAPES[found[0]], token[0])
 
 
-def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
-    """An operator's argument as a job takes it: numbers as texts, booleans as `true` and `false`; empty for None.
-
-    Raises ConfigError, naming `where`, for any other value.
-    """
-    if not given:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"{where} is a {type(given).__name__}", remedy="give a dict of names and values")
-    found = {
-        name: str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
-        for name, value in given.items()
-    }
-    check_texts(found, where=where)
-    return found
-
-
 def refuse_secret_properties(conf: Mapping[str, str], *, remedy: str) -> None:
-    """Raises ConfigError when a Spark property looks like a secret (hudi_core.request.secrets): properties of a job can
-    be read by more than the job.
-    """
+    """Raises ConfigError for a Spark property that looks like a secret: more than the job can read them."""
     refuse_secrets(conf, where="conf", remedy=remedy)
 
 

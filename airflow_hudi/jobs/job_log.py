@@ -24,10 +24,8 @@ _TRACKING_URL = re.compile(r"tracking URL: (https?://\S+)", re.IGNORECASE)
 
 
 class JobLog:
-    """A logger that passes everything on, each line at its own level and progress in words, and keeps the job's result,
-    which is not for people, and where its logs are.
-
-    Lines that Spark itself logs at INFO are left out and counted, unless `spark_log` asks for them.
+    """A logger that passes everything on, each line at its own level and progress in words, and keeps the job's result
+    and where its logs are. Lines of Spark at INFO are counted, and shown where `spark_log` asks for them.
     """
 
     def __init__(self, log: Any, *, spark_log: bool = False) -> None:

@@ -1,7 +1,5 @@
-"""The process of hudictl's local engine beside the task: started, logged, stopped gently, and outlived by nothing.
-
-It looks whether there is work, and does what its mode says (hudi_cli/job.py). Whether it is started at all:
-engine_job.py.
+"""The process of the local engine (hudi_cli/job.py) beside the task: started, logged, stopped gently. Whether it is
+started at all: engine_job.py.
 """
 
 from __future__ import annotations
@@ -42,9 +40,7 @@ def require_wheels() -> None:
 
 
 def _send(pipe: IO[bytes], call: bytes) -> None:
-    """Sends the call. A process that ended before it read it is no error of the pipe: its exit code says what it was,
-    and its lines say why.
-    """
+    """Sends the call. A process that ended before it read it says why by its exit code and its lines."""
     try:
         pipe.write(call)
         pipe.flush()
@@ -54,9 +50,8 @@ def _send(pipe: IO[bytes], call: bytes) -> None:
 
 
 class LocalProcess:
-    """One run of a job in a process group of its own. `stop` ends the group: SIGTERM, `grace_seconds`, SIGKILL.
-
-    The process ends by itself when this one is gone: it holds the other end of a pipe.
+    """One run of a job in a process group of its own, which ends when this process is gone: it holds the other end of a
+    pipe. `stop` ends it: SIGTERM, `grace_seconds`, SIGKILL.
     """
 
     def __init__(self, log: Any, *, grace_seconds: int = 20) -> None:
@@ -72,8 +67,8 @@ class LocalProcess:
         return self._output.result(self._code)
 
     def run(self, job: JobRequest, mode: str, credentials: Mapping[str, str], environment: Mapping[str, str]) -> int:
-        """Runs the job, logs its lines, and returns its exit code. `credentials` are options of the storage that may
-        be secret: they go through the pipe.
+        """Runs the job, logs its lines, and returns its exit code. `credentials` may be secret: they go through the
+        pipe.
         """
         if self._stopped:
             return 1

@@ -1,4 +1,4 @@
-"""The runs of a task of many tables: in rounds, as often as bytes (byte_budget.py) and other processes (waiting.py)
+"""The runs of a task of many tables: in rounds, as often as bytes and other processes (waiting.py)
 make it necessary, with what earlier tries of the task completed. A result is an item of a batch's result line, as it is
 kept and as it is in the XCom.
 """
@@ -6,19 +6,99 @@ kept and as it is in the XCom.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.byte_budget import ByteBudget, next_round, not_started
+from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.task_store import TaskStore
-from airflow_hudi.jobs.waiting import Held, Job, Patience, wait_for_others
+from airflow_hudi.jobs.waiting import Held, Patience, wait_for_others
 from airflow_hudi.results import ELSEWHERE
 from airflow_hudi.task_fate import UNSAID, Fate, failure_of, fate_of, refused
-from hudi_core.errors import EXIT_FAILED
+from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.results import BatchResult, Result
+from hudi_core.request.texts import bytes_of
 from hudi_core.verbs.run import RunRequest
+
+_REWRITES: Final = frozenset({"compaction", "log_compaction", "clustering"})
+"""The services whose plans a number of bytes cuts."""
+_SPENT: Final = "the bytes that the task may rewrite are spent (max_bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class ByteBudget:
+    """`most` bytes, None for any number.
+
+    What there is to do is known on the cluster. So runs that rewrite rows are started in rounds: each run has its share
+    of what is left (RunRequest.max_bytes), and those that wrote their share are in the next round, as long as others
+    left some. What a writer has planned is run as it is, and a plan has one file slice in any case: each run may go
+    beyond its share by these. Other services are not bounded.
+    """
+
+    most: int | None = None
+
+    @staticmethod
+    def of(given: int | str | None) -> ByteBudget:
+        """Of bytes, or of a size such as `50GiB`; empty for none. Raises ConfigError."""
+        text = "" if given is None else str(given).strip()
+        if not text:
+            return ByteBudget()
+        try:
+            most = bytes_of(text)
+        except ValueError as error:
+            raise ConfigError(f"max_bytes {text!r} {error}", remedy="write 50GiB, or nothing") from error
+        if not most:
+            raise ConfigError("max_bytes is 0", remedy="write 50GiB, or nothing")
+        return ByteBudget(most)
+
+    def left(self, results: Iterable[Mapping[str, Any]]) -> int:
+        """The bytes that may still be rewritten. `results` are those of the task's runs, by earlier tries, too."""
+        written = sum(written_bytes(result) for result in results if result.get("service") in _REWRITES)
+        return max(0, (self.most or 0) - written)
+
+    def bounded(self, requests: Sequence[RunRequest], results: Iterable[Mapping[str, Any]]) -> tuple[RunRequest, ...]:
+        """The requests as those of a round."""
+        if self.most is None:
+            return tuple(requests)
+        share = max(1, self.left(results) // max(1, sum(request.service in _REWRITES for request in requests)))
+        return tuple(replace(each, max_bytes=share) if each.service in _REWRITES else each for each in requests)
+
+    def refuses(
+        self, request: RunRequest, last: Mapping[str, Any] | None, results: Iterable[Mapping[str, Any]]
+    ) -> bool:
+        """Whether a run with the result `last` may not be started any more. One that failed or was held may."""
+        if self.most is None or request.service not in _REWRITES or (last or {}).get("exit_code"):
+            return False
+        return not self.left(results)
+
+
+def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> RunRequest | None:
+    """The request of a run in the next round; None where it left bytes of its share, failed, or its time is over.
+    `since`: when the first round began, in seconds since the epoch; the minutes of all rounds count from then.
+    """
+    if request.max_bytes is None or written_bytes(result) < request.max_bytes or result.get("exit_code"):
+        return None
+    again = request.counted_from(since)
+    return None if again.starts_until is not None and time.time() >= again.starts_until else again
+
+
+def not_started(request: RunRequest) -> dict[str, Any]:
+    """The result of a run that the budget refused."""
+    return {
+        "table": request.table,
+        "verb": request.verb,
+        "service": request.service,
+        "exit_code": 0,
+        "instants": [],
+        "reason": _SPENT,
+    }
+
+
+def written_bytes(result: Mapping[str, Any]) -> int:
+    """What the instants of a result wrote."""
+    return sum(int(instant.get("bytes_written") or 0) for instant in result.get("instants") or ())
 
 
 class Rounds:
@@ -39,11 +119,11 @@ class Rounds:
             results[place] = _joined(results.get(place), not_started(requests[place]))
             self._left.remove(place)
 
-    def run(self, new_job: Callable[[tuple[RunRequest, ...]], Job], patience: Patience) -> list[dict[str, Any]]:
-        """One result for each request, with what earlier tries completed, and behind them what these completed of runs
-        that are requested no more. Raises HudiJobKilled, and HudiJobFailed or ConfigError where the job reported none.
+    def run(self, new_job: Callable[[tuple[RunRequest, ...]], EngineJob], patience: Patience) -> list[dict[str, Any]]:
+        """One result for each request, with what earlier tries completed, and behind them what these completed of other
+        runs. Raises HudiJobKilled, HudiJobFailed, ConfigError.
         """
-        job: Job | None = None
+        job: EngineJob | None = None
 
         def attempt() -> Held | None:
             nonlocal job
@@ -58,16 +138,14 @@ class Rounds:
             return None
 
         with suppress(HudiInstantBusy):  # what others held for too long is in the results
-            wait_for_others(
-                attempt, lambda: job is not None and job.stopped, patience, clock=time.monotonic, sleep=time.sleep
-            )
+            wait_for_others(attempt, lambda: job is not None and job.stopped, patience)
         return [*(self._results[place] for place in self._current), *_only_earlier(self._results, self._current)]
 
     def _take(self, requests: Sequence[RunRequest], results: Sequence[dict[str, Any]]) -> bool:
         """Keeps the results of a round, and says whether there is another one at once, for bytes that others left."""
         of_round = dict(zip(self._left, results, strict=True))
         self._results |= {place: _joined(self._results.get(place), result) for place, result in of_round.items()}
-        self._store.keep_results([item for item in self._results.values() if item.get("instants") or item["exit_code"]])
+        self._store.results = [kept for kept in self._results.values() if kept.get("instants") or kept["exit_code"]]
         rounds = zip(self._left, requests, strict=True) if self._budget.left(self._results.values()) else ()
         more = {place: again for place, item in rounds if (again := next_round(item, of_round[place], self._since))}
         self._left = [place for place in self._left if place in more or is_held(self._results[place])]
@@ -91,9 +169,7 @@ class Rounds:
 
 
 def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:
-    """What earlier tries of the task completed, by the place of the request; without one, as in quiet hours that
-    started since, behind all of them. The exit codes are those of these tries.
-    """
+    """What earlier tries completed, by the place of the request; without one behind all of them."""
     places = {(item.table, item.service): place for place, item in enumerate(requests)}
     return {
         places.pop((item["table"], item["service"]), number): {
@@ -132,7 +208,7 @@ def is_held(result: Mapping[str, Any]) -> bool:
     return fate_of(result["exit_code"]) is Fate.WAITS or fates == {Fate.WAITS}
 
 
-def _results_of(job: Job, code: int, count: int) -> list[dict[str, Any]]:
+def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
     """One result for each request of the job. Raises where the job reported none."""
     if isinstance(job.result, BatchResult) and len(job.result.items) == count:
         return [_attributed(item.to_json()) for item in job.result.items]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.hooks.connections import asking_for
+from airflow_hudi.hooks import asking_for
 from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
 from airflow_hudi.jobs.job_log import JobLog, result_from
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
@@ -69,11 +69,9 @@ def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str])
 
 
 class SparkJob:
-    """Runs a request on Spark, any number of times. See jobs.waiting.Job.
-
-    In client mode the job's result and exit code are those of spark-submit. In cluster mode the driver's output is not
-    visible, and spark-submit has exit codes of its own: the job writes its result to a file in a table, which is read
-    from the table's storage, `storage_of` its address.
+    """Runs a request on Spark, any number of times. In cluster mode the driver's output is not visible, and
+    spark-submit has exit codes of its own: the job writes its result to a file in a table, which is read from there
+    (`storage_of` its address).
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""The process of spark-submit: started, awaited, stopped gently, and outlived by nothing.
-
-spark_job.py makes its arguments.
-"""
+"""The process of spark-submit: started, awaited, stopped gently, and outlived by nothing."""
 
 from __future__ import annotations
 
@@ -51,10 +48,8 @@ class SparkTarget:
 
     def driver_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Properties that give these variables to a driver that the cluster starts; none for a child of spark-submit.
-
-        As SparkSubmitHook's env_vars, which are not used: they replace the rest of spark-submit's environment.
-        Properties are arguments, which every process of the machine can read: a secret goes by the environment of
-        spark-submit alone, and where the driver is no child of that, raises ConfigError.
+        SparkSubmitHook's env_vars would replace the rest of its environment. Every process can read properties: a
+        secret goes by the environment alone, and in cluster mode raises ConfigError.
         """
         prefix = (
             "spark.yarn.appMasterEnv"
@@ -77,32 +72,24 @@ class SparkTarget:
 
 
 class SparkSubmission:
-    """Runs the job in a process group of its own, by SparkSubmitHook `hook`. `stop` ends the group: SIGTERM,
-    `grace_seconds`, SIGKILL.
-    """
+    """The job as a process group of its own, by SparkSubmitHook. `stop` ends it: SIGTERM, `grace_seconds`, SIGKILL."""
 
     def __init__(self, hook: Any, target: SparkTarget, *, grace_seconds: int = 20) -> None:
         self._hook = hook
         self._target = target
         self._grace_seconds = grace_seconds
         self._running = False
-        self._stopped = False
+        self.stopped = False
+        """Whether stop was called: the job's end is then no failure of its own."""
         self._signalled = False
 
-    @property
-    def stopped(self) -> bool:
-        """Whether stop was called: the job's end is then no failure of its own."""
-        return self._stopped
-
     def run(self, application: str, environment: Mapping[str, str]) -> int:
-        """The exit code of spark-submit, which in client mode is the job's own.
-
-        An interruption of the wait stops the job. One that was stopped before does not start. Raises ConfigError when
-        there is no spark-submit to run.
+        """The exit code of spark-submit, in client mode the job's own. An interruption stops the job. Raises
+        ConfigError.
         """
         finished, self._running = False, True
         try:
-            if self._stopped:
+            if self.stopped:
                 return EXIT_FAILED
             self._hook.submit(application, start_new_session=True, env=dict(environment))
             finished = True
@@ -122,11 +109,10 @@ class SparkSubmission:
         return 0
 
     def stop(self) -> None:
-        """Requests the end of the job and does not wait for it: called from a signal handler. Idempotent.
-
-        In cluster mode the driver is elsewhere, and SparkSubmitHook can stop it; else it is a child of spark-submit.
+        """Requests the end of the job and does not wait: called from a signal handler. Idempotent. In cluster mode the
+        driver is elsewhere, and SparkSubmitHook can stop it.
         """
-        first, self._stopped = not self._stopped, True
+        first, self.stopped = not self.stopped, True
         process = self._process()
         if process is None:
             if first and self._running:
@@ -154,10 +140,8 @@ class SparkSubmission:
 
 
 def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of spark-submit.
-
-    Where it is the one that pip put beside this Python, it gets the paths of Java, Python and Spark. A spark-submit
-    from elsewhere on PATH brings its own set-up, which is left alone. Raises ConfigError when pip's finds no Java.
+    """The environment of spark-submit. The one that pip put beside this Python gets the paths of Java, Python and
+    Spark, and raises ConfigError without Java; one from elsewhere on PATH brings its own set-up.
     """
     found = shutil.which("spark-submit", path=environ.get("PATH", os.defpath))
     ours = Path(sys.executable).parent
@@ -173,9 +157,7 @@ def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str
 
 
 def end_group(group: int, *, grace_seconds: int) -> None:
-    """Sends SIGTERM to a process group, and SIGKILL to what is left of it after `grace_seconds`. Does not wait: it is
-    called from a signal handler.
-    """
+    """Ends a process group: SIGTERM, and SIGKILL after `grace_seconds`. Does not wait: called from a signal handler."""
     try:
         os.killpg(group, signal.SIGTERM)
     except ProcessLookupError:

@@ -5,104 +5,79 @@ is resumed, and when: operators/service.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
-_INSTANT = "hudi_instant"
-_AFTER = "hudi_after"
-_UNLESS_COMPLETED = "hudi_unless_completed"
-_DONE = "hudi_done"
-_RESULTS = "hudi_results"
-_ERRORS = "hudi_errors"
+T = TypeVar("T")
+
+
+class _Kept(Generic[T]):
+    """A value under a key of the store: None, or what `read` makes of no text, where there is none."""
+
+    def __init__(self, key: str, read: Callable[[str | None], T], write: Callable[[Any], str] = str) -> None:
+        self.key = key
+        self._read = read
+        self._write = write
+
+    def __get__(self, task: TaskStore, owner: type[TaskStore]) -> T:
+        text = None if task.store is None else task.store.get(self.key)
+        return self._read(None if text is None else str(text))
+
+    def __set__(self, task: TaskStore, value: Any) -> None:
+        if task.store is not None:
+            task.store.set(self.key, self._write(value))
+
+
+def _text(text: str | None) -> str | None:
+    return text
+
+
+def _done(text: str | None) -> dict[str, Any] | None:
+    done = None if text is None else json.loads(text)
+    return done if isinstance(done, dict) else None
+
+
+def _results(text: str | None) -> list[dict[str, Any]]:
+    results = [] if text is None else json.loads(text)
+    return results if isinstance(results, list) else []
 
 
 class TaskStore:
-    """The instant that the task started or was to roll back, or how the timeline was before one was planned; what it
-    has done of many runs; how many looks of a sensor failed; and what it did when it succeeded last: cleared and run
-    again, it is not skipped where there is no more to do.
+    """Keeps nothing without a store."""
 
-    Keeps nothing without a store.
+    instant = _Kept("hudi_instant", _text)
+    """The instant that a try of this task started and did not see completed."""
+    after = _Kept("hudi_after", _text)
+    """The mark that was made before a try of this task planned an instant: one planned since may be its work
+    (conditions.instant.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
     """
+    unless_completed = _Kept("hudi_unless_completed", _text)
+    """The write that had not completed when a try of this task was first to roll it back."""
+    results = _Kept("hudi_results", _results, json.dumps)
+    """What tries of this task have completed of the runs of many, of which one failed."""
+    done = _Kept("hudi_done", _done, json.dumps)
+    """The members of the XCom of the last success: cleared and run again, the task is not skipped without more to do.
+    """
+    errors = _Kept("hudi_errors", lambda text: int(text or 0))
+    """How many looks of a sensor failed, one after the other."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store
-
-    @property
-    def instant(self) -> str | None:
-        """The instant that a try of this task started and did not see completed."""
-        return self._get(_INSTANT)
-
-    @property
-    def after(self) -> str | None:
-        """The mark that was made before a try of this task planned an instant: one planned since may be its work
-        (conditions.instant.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
-        """
-        return self._get(_AFTER)
-
-    @property
-    def unless_completed(self) -> str | None:
-        """The write that had not completed when a try of this task was first to roll it back."""
-        return self._get(_UNLESS_COMPLETED)
-
-    @property
-    def done(self) -> dict[str, Any] | None:
-        """The members of the XCom that say what the task did when it succeeded last: it may have been cleared since.
-        None when it never did something.
-        """
-        found = self._get(_DONE)
-        done = None if found is None else json.loads(found)
-        return done if isinstance(done, dict) else None
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        """What tries of this task have completed of the runs of many, of which one failed."""
-        found = self._get(_RESULTS)
-        results = [] if found is None else json.loads(found)
-        return results if isinstance(results, list) else []
-
-    @property
-    def errors(self) -> int:
-        """How many looks of a sensor failed, one after the other."""
-        return int(self._get(_ERRORS) or 0)
+        self.store = store
 
     def keep_errors(self, count: int) -> None:
         """Remembers how many; 0: the last one did not fail."""
         if count:
-            self._set(_ERRORS, str(count))
-        elif self._get(_ERRORS) is not None:
-            self._store.delete(_ERRORS)
-
-    def begin(self, instant: str) -> None:
-        """Remembers the instant."""
-        self._set(_INSTANT, instant)
-
-    def plan_after(self, mark: str) -> None:
-        """Remembers the mark."""
-        self._set(_AFTER, mark)
-
-    def begin_unless_completed(self, instant: str) -> None:
-        """Remembers a write that had not completed."""
-        self._set(_UNLESS_COMPLETED, instant)
-
-    def keep_results(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Remembers what is completed."""
-        self._set(_RESULTS, json.dumps([dict(item) for item in results]))
+            self.errors = count
+        elif self.errors:
+            self.store.delete("hudi_errors")
 
     def finish(self, done: Mapping[str, Any]) -> None:
         """The work is done: clearing the task means "do it again", or where there is no more to do, report this."""
         self.forget()
-        self._set(_DONE, json.dumps(dict(done)))
+        self.done = dict(done)
 
     def forget(self) -> None:
         """There is no work of an earlier try to resume."""
-        if self._store is not None:
-            for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED, _RESULTS):
-                self._store.delete(key)
-
-    def _get(self, key: str) -> str | None:
-        found = None if self._store is None else self._store.get(key)
-        return None if found is None else str(found)
-
-    def _set(self, key: str, value: str) -> None:
-        if self._store is not None:
-            self._store.set(key, value)
+        if self.store is not None:
+            for key in ("hudi_instant", "hudi_after", "hudi_unless_completed", "hudi_results"):
+                self.store.delete(key)

@@ -41,10 +41,8 @@ _FILE_MODE = 0o100644 << 16
 
 
 def publish_zip(cache_dir: Path | None = None) -> Path:
-    """The job zip as a file, built when the cache has none of these sources; returns its path.
-
-    `cache_dir` defaults to `$XDG_CACHE_HOME/airflow-hudi/jobs`. Publishing is atomic (temporary file, then rename), so
-    concurrent builders and readers never see a part of it. Raises ConfigError when the cache cannot be written.
+    """The job zip as a file in `cache_dir`, built when there is none of these sources; published atomically. Raises
+    ConfigError when the cache cannot be written.
     """
     contents = _contents()
     digest = hashlib.sha256()
@@ -82,11 +80,8 @@ def default_cache_dir() -> Path:
 
 
 def build_zip() -> bytes:
-    """The zip's bytes: packages at its root, package data, compiled modules, and `_vendor`; sorted, with fixed
-    timestamps.
-
-    Entries are stored without compression: deflate's output differs between zlib builds, and would change the hash with
-    the machine. Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
+    """The zip's bytes: sorted, with fixed timestamps, and stored, since deflate's output differs between zlib builds.
+    Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
     """
     return _zipped(_contents())
 
@@ -113,20 +108,14 @@ def _zipped(contents: Mapping[str, bytes]) -> bytes:
 
 
 def _compiled(name: str, source: bytes) -> bytes:
-    """A module as a `.pyc` that is not compared with its source (PEP 552).
-
-    Marshal's version 2 has no references between objects, which depend on what else the process holds.
-    """
+    """A module as a `.pyc` without a check of its source (PEP 552); marshal's version 2 has no references."""
     code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     head = importlib.util.MAGIC_NUMBER + _UNCHECKED_HASH.to_bytes(4, "little") + importlib.util.source_hash(source)
     return head + marshal.dumps(code, 2)
 
 
 def entry_file() -> Path:
-    """The `main.py` for spark-submit: the checkout's, or the installed wheel's `share/airflow-hudi/main.py`.
-
-    The checkout's is `spark_jobs/main.py`. Raises ConfigError when neither exists.
-    """
+    """The `main.py` for spark-submit: the checkout's, or the installed wheel's. Raises ConfigError without both."""
     try:
         installed = metadata.distribution("airflow-hudi").files or []
     except metadata.PackageNotFoundError:

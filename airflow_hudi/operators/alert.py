@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.arguments import CheckedArguments, is_literal, names_in
+from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, names_in
 from airflow_hudi.exceptions import HudiTableUnreadable
-from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.look_metrics import LookMetrics, is_measured
+from airflow_hudi.hooks import HudiHook
+from airflow_hudi.metrics import LookMetrics, is_measured
 from airflow_hudi.operators.base import XCOM
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.results import pending_named
@@ -37,21 +37,11 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
     """
 
-    template_fields: Sequence[str] = ("tables", "policy", "hudi_conn_id")
+    policy: str | Mapping[str, Any] = REQUIRED
+    tables: Sequence[str] | str = ()
+    hudi_conn_id: str | None = HudiHook.default_conn_name
+    template_fields = ("tables", "policy", "hudi_conn_id")
     ui_color = "#c7e3ea"
-
-    def __init__(
-        self,
-        *,
-        policy: str | Mapping[str, Any],
-        tables: Sequence[str] | str = (),
-        hudi_conn_id: str | None = HudiHook.default_conn_name,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.policy = policy
-        self.tables = tables
-        self.hudi_conn_id = hudi_conn_id
 
     def check_arguments(self) -> None:
         """Raises ConfigError for a policy that is a literal with a mistake. A file is read where the task runs."""
@@ -83,16 +73,15 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
             except HudiError as error:
                 errors[table] = error
                 continue
-            for item, age in late:
-                if not policy.is_overdue(age, look.at):
-                    continue
-                alerts.append({"table": table, **pending_named(item, age)})
-                lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
+            for instant, age in late:
+                if policy.is_overdue(age, look.at):
+                    alerts.append({"table": table, **pending_named(instant, age)})
+                    lines.append(f"{table}: {age_shown(instant, age)}, longer than {most} s")
         failures = [{"table": table, "error": str(error)} for table, error in errors.items()]
         result = {"alerts": alerts, "errors": failures}
         if lines or errors:
             context["ti"].xcom_push(key=XCOM, value=result)
-            message = "\n".join([*lines, *(f"{item['table']}: {item['error']}" for item in failures)])
+            message = "\n".join([*lines, *(f"{table}: {error}" for table, error in errors.items())])
             if lines or all(map(is_permanent, errors.values())):
                 raise AirflowFailException(message)
             raise HudiTableUnreadable(message)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
-from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import document_of, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.texts import check_choice
@@ -32,16 +30,13 @@ class HudiArchiveOperator(BaseHudiOperator):
     them.
 
     :param mode: `execute` and `both` archive; `schedule` reports what would be archived and writes nothing (templated)
-    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
-        (templated)
+    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); a value that is rendered may be `true`
+        or `false` (templated)
     """
 
-    template_fields: Sequence[str] = ("mode", DRY_RUN, *BaseHudiOperator.template_fields)
-
-    def __init__(self, *, mode: str = "both", dry_run: bool | str = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dry_run = dry_run
-        self.mode = mode
+    mode: str = "both"
+    dry_run: bool | str = False  # type: ignore[assignment]  # Airflow's method of this name logs, and is not called
+    template_fields = ("mode", DRY_RUN, *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
         super().check_arguments()
@@ -52,24 +47,23 @@ class HudiArchiveOperator(BaseHudiOperator):
         check_choice("mode", self.mode, MODES)
         requested = self.request_fields(reader, context)
         if self.is_dry_run:
-            return preview(self, reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))
+            return self.preview(reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))
         before = set(reader.load().requested_times)
         if self.mode == "schedule":
-            result = self.result_of(reader, ScheduleRequest(service=SERVICE, **requested))
-            document = document_of(result)
+            document = document_of(self.result_of(reader, ScheduleRequest(service=SERVICE, **requested)))
             planned = (document.get("plan") or {}).get("instants") or []
             # A long list is replaced by its length.
             count = planned if isinstance(planned, int) else len(planned)
-            gone = [] if isinstance(planned, int) else sorted({item["instant"] for item in planned})
-            reason = document.get("reason")
+            gone = [] if isinstance(planned, int) else sorted({each["instant"] for each in planned})
+            seconds, reason = 0.0, document.get("reason")
         else:
             result = self.result_of(reader, RunRequest(service=SERVICE, **requested))
             gone = sorted(before - set(reader.load().requested_times))
             if result is not None and not result.omitted:
                 # Another process may have archived some of them.
-                gone = sorted({item.instant for item in result.instants})
+                gone = sorted({each.instant for each in result.instants})
+            seconds = work_seconds(() if result is None else result.instants, 0.0)
             count, reason = len(gone), result and result.reason
-        instants = () if result is None else result.instants
         xcom = {
             "table": reader.storage.uri,
             "action": SERVICE,
@@ -77,7 +71,7 @@ class HudiArchiveOperator(BaseHudiOperator):
             "instants": count,
             "first": gone[0] if gone else None,
             "last": gone[-1] if gone else None,
-            "seconds": round(work_seconds(instants, time.monotonic() - started), 3) if count else 0.0,
+            "seconds": round(seconds or time.monotonic() - started, 3) if count else 0.0,
             "reason": None,
         }
         if not count:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator
 from airflow.sdk import conf as airflow_conf
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.arguments import CheckedArguments, check_literal_choice, flag, is_literal, literals
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi import lineage, metrics
+from airflow_hudi.arguments import (
+    REQUIRED,
+    CheckedArguments,
+    as_texts,
+    check_literal_choice,
+    check_verb_literals,
+    flag,
+    is_literal,
+    literals,
+    verb_values,
+)
+from airflow_hudi.assets import describe_events
+from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob, EngineSettings
-from airflow_hudi.jobs.job_arguments import as_texts
-from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
-from airflow_hudi.jobs.waiting import Patience
+from airflow_hudi.jobs.waiting import Patience, run_until_done
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
-from airflow_hudi.look_metrics import LookMetrics, is_measured
-from airflow_hudi.reports import lineage, metrics
-from airflow_hudi.reports.asset_events import describe_events
-from airflow_hudi.reports.finished_work import FinishedWork, finished_work
+from airflow_hudi.metrics import LookMetrics, is_measured
+from airflow_hudi.results import FinishedWork, document_of, finished_work
 from airflow_hudi.task_fate import fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import check_options
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
 
 NOTHING_TO_DO = ("skip", "succeed")
+MOST_LISTED = 20
+"""Lines of a message that lists what is wrong."""
 XCOM = "return_value"
 """The key of a task's result."""
 DRY_RUN = "dry_run"
@@ -50,8 +60,9 @@ DRY_RUN = "dry_run"
 class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     """Runs Spark jobs on one table.
 
-    What no retry can repair (not a Hudi table, a corrupt file, an unsupported feature, a connection that is not there,
-    no credentials) fails the task without further retries (task_fate.is_permanent).
+    A subclass that names a verb as its `request` is whole: it has the verb's fields as arguments, and its XCom is
+    `table` and the document of hudictl. What no retry can repair (task_fate.is_permanent) fails the task without
+    further ones.
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -66,8 +77,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
     :param conf: Spark properties (templated)
     :param env_vars: environment of the driver (templated)
-    :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors`
-        (templated)
+    :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab` (templated)
     :param kill_grace_seconds: seconds that a stopped job may take to end before it is killed
     :param spark_log: Spark's own log lines at INFO are in the task's log, too; the default is `[hudi] spark_log`, which
         is False
@@ -77,72 +87,41 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     :param conflict_timeout: seconds to wait for another process in all
     """
 
+    table: str = REQUIRED
+    hudi_conn_id: str | None = HudiHook.default_conn_name
+    spark_conn_id: str = "spark_default"
+    nothing_to_do: str = "skip"
+    engine: str | None = None
+    options: Mapping[str, str | float] | None = None
+    storage_options: Mapping[str, str | float] | None = None
+    storage_options_file: str | None = None
+    conf: Mapping[str, str | float] | None = None
+    env_vars: Mapping[str, str | float] | None = None
+    submit_kwargs: dict[str, Any] | None = None
+    kill_grace_seconds: int = 20
+    spark_log: bool | None = None
+    conflict_poll_interval: float = 15.0
+    conflict_takeover_after: float = 180.0
+    conflict_timeout: float = 7200.0
+
     template_fields: Sequence[str] = (
-        "table",
-        "hudi_conn_id",
-        "spark_conn_id",
-        "engine",
-        "options",
-        "storage_options",
-        "storage_options_file",
-        "conf",
-        "env_vars",
-        "submit_kwargs",
+        *("table", "hudi_conn_id", "spark_conn_id", "engine", "options"),
+        *("storage_options", "storage_options_file", "conf", "env_vars", "submit_kwargs"),
     )
     template_fields_renderers = {"options": "json", "storage_options": "json", "conf": "json", "submit_kwargs": "json"}  # noqa: RUF012 (Airflow's own form)
     ui_color = "#c7e3ea"
-    # Of operators that have the argument. A method of Airflow's base class has this name: it logs the template fields,
-    # and Airflow does not call it.
-    dry_run: bool | str  # type: ignore[assignment]
     operator_extra_links = (HudiTableLink(), HudiSparkLink())
 
-    def __init__(
-        self,
-        *,
-        table: str,
-        hudi_conn_id: str | None = HudiHook.default_conn_name,
-        spark_conn_id: str = "spark_default",
-        nothing_to_do: str = "skip",
-        engine: str | None = None,
-        options: Mapping[str, str | float] | None = None,
-        storage_options: Mapping[str, str | float] | None = None,
-        storage_options_file: str | None = None,
-        conf: Mapping[str, str | float] | None = None,
-        env_vars: Mapping[str, str | float] | None = None,
-        submit_kwargs: dict[str, Any] | None = None,
-        kill_grace_seconds: int = 20,
-        spark_log: bool | None = None,
-        conflict_poll_interval: float = 15.0,
-        conflict_takeover_after: float = 180.0,
-        conflict_timeout: float = 7200.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        check_choice("nothing_to_do", nothing_to_do, NOTHING_TO_DO)
-        self.table = table
-        self.hudi_conn_id = hudi_conn_id
-        self.spark_conn_id = spark_conn_id
-        self.nothing_to_do = nothing_to_do
-        self.engine = engine
-        self.options = options
-        self.storage_options = storage_options
-        self.storage_options_file = storage_options_file
-        self.conf = conf
-        self.env_vars = env_vars
-        self.submit_kwargs = submit_kwargs
-        self.kill_grace_seconds = kill_grace_seconds
-        self.spark_log = spark_log
-        self.conflict_poll_interval = conflict_poll_interval
-        self.conflict_takeover_after = conflict_takeover_after
-        self.conflict_timeout = conflict_timeout
-        self._job: EngineJob | None = None
-        self._killed = False
-        self.works: list[FinishedWork] = []
+    request: ClassVar[type[Request]]
+    """The verb, of a class that is of one."""
+    _job: EngineJob | None = None
+    _killed = False
 
     def check_arguments(self) -> None:
         """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
-        if DRY_RUN in self.template_fields and is_literal(self.dry_run):
-            flag(self.dry_run, name=DRY_RUN)
+        check_choice("nothing_to_do", self.nothing_to_do, NOTHING_TO_DO)
+        if DRY_RUN in self.template_fields and is_literal(getattr(self, DRY_RUN)):
+            flag(getattr(self, DRY_RUN), name=DRY_RUN)
         check_literal_choice("engine", self.engine, ENGINES)
         if is_literal(self.table):
             refuse_secret_address(self.table, what="the address of the table")
@@ -152,6 +131,13 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         refuse_secrets(as_texts(literals(self.storage_options), where="storage_options"), where="storage_options")
         as_texts(literals(self.env_vars), where="env_vars")
         check_spark_arguments(as_texts(literals(self.conf), where="conf"), self.submit_kwargs or {})
+        if hasattr(self, "request"):
+            check_verb_literals(self.request, self)
+
+    @cached_property
+    def works(self) -> list[FinishedWork]:
+        """What the task has completed."""
+        return []
 
     @cached_property
     def hook(self) -> HudiHook:
@@ -162,10 +148,9 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return self.serve_and_report(context)
 
     def serve_and_report(self, context: Context) -> dict[str, Any]:
-        """As `execute`, also for a task that was deferred before: outside of a task's beginning, Airflow warns of calls
-        of `execute`.
-        """
+        """As `execute`, which Airflow warns of outside of a task's beginning: also after a task was deferred."""
         with fails_for_good(self.log):
+            check_choice("nothing_to_do", self.nothing_to_do, NOTHING_TO_DO)
             result = self.serve(self.reader(), context)
         if result.get(DRY_RUN):
             # An event of an outlet would start what reads the table, which is as before.
@@ -176,9 +161,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return result
 
     def _report(self, context: Context) -> None:
-        """Asset events and metrics of what was done. A table that cannot be read now takes its event from no other, and
-        fails no task whose work is done: another try would find nothing to do.
-        """
+        """Asset events and metrics of what was done. A table that cannot be read fails no task whose work is done."""
         metrics.report_work(self.works)
         look_of = cache(lambda uri: self.hook.timeline(uri).look())
         describe_events(self.outlets, context.get("outlet_events"), self.works, look_of)
@@ -190,8 +173,8 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     @property
     def tables_of_work(self) -> Sequence[str]:
-        """The tables that the task works on, as `table`."""
-        return (self.table,)
+        """The tables that the task works on, as `table`; of a verb that needs none, none."""
+        return (self.table,) if getattr(self, "request", Request).needs_table else ()
 
     @property
     def tracking_url(self) -> str | None:
@@ -210,9 +193,16 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """A reader of the table's timeline."""
         return self.hook.timeline(self.table)
 
-    @abstractmethod
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """The work itself, and its XCom."""
+        """The work itself, and its XCom. It may be run again: a verb here finds what it has done before."""
+        request = self.new_request(reader, context)
+        if getattr(request, DRY_RUN, False):
+            return self.preview(reader, request)
+        xcom = {"table": reader.storage.uri, **self.report(reader, request)}
+        if xcom.get("reason") is not None:
+            return self.nothing(context, lambda: xcom, xcom["reason"])
+        self.log.info("%s: %s", request.verb, xcom)
+        return xcom
 
     def on_kill(self) -> None:
         """Stops the job, wherever it runs, and starts no other: the timeline keeps what a retry needs to resume."""
@@ -227,23 +217,22 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """The fields that the request of every verb has."""
-        ti = context["ti"]
+        ti, storage_options = context["ti"], as_texts(self.storage_options, where="storage_options")
         return {
             "table": reader.storage.uri,
             "owner": f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",
             "run_id": ti.run_id,
             "options": as_texts(self.options, where="options"),
-            "storage_options": {
-                **self.hook.storage_options,
-                **as_texts(self.storage_options, where="storage_options"),
-            },
+            "storage_options": {**self.hook.storage_options, **storage_options},
             "storage_options_file": self.storage_options_file or None,
         }
 
+    def new_request(self, reader: TimelineReader, context: Context, **others: Any) -> Any:
+        """The request of the class's verb by the arguments, and `others`, which count over them. Raises ConfigError."""
+        return self.request(**{**self.request_fields(reader, context), **verb_values(self.request, self), **others})
+
     def new_job(self, reader: TimelineReader, job: JobRequest, *, looks: bool = True) -> EngineJob:
-        """A job on the table. From now on it is the one that on_kill stops. `looks`: whether there may be nothing to
-        do, which is found out before Spark is started.
-        """
+        """A job on the table, which on_kill stops. `looks`: whether to find out first that there is something to do."""
         env_vars = as_texts(self.env_vars, where="env_vars")
         spark = SparkSettings(
             self.spark_conn_id,
@@ -272,7 +261,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     def _credentials_of(self, job: JobRequest) -> dict[str, str]:
         """Those of the first table that has some: the tables of one connection have the same, or as local ones none."""
-        return next(filter(None, (self.hook.credentials(item.table) for item in requests_of(job))), {})
+        return next(filter(None, (self.hook.credentials(request.table) for request in requests_of(job))), {})
 
     def _storage_of(self, reader: TimelineReader, table: str) -> Storage:
         """Of the table's address, where a job in the cluster puts its result."""
@@ -284,19 +273,39 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """What a job of the request came to; see run_until_done."""
         return run_until_done(self.new_job(reader, request), self.patience, enough=enough)
 
+    def report(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+        """The document of a request. Raises HudiJobFailed when it was not received: no report is no success."""
+        document = document_of(self.result_of(reader, request))
+        if document:
+            return document
+        said = "the job ended well and its result is out of reach"
+        raise HudiJobFailed(said, path=reader.storage.uri, remedy="see the driver's log")
+
+    def preview(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+        """The XCom of a dry run: `table`, `dry_run`, which is true, and the document of hudictl with `--dry-run`, with
+        the plan or the `reason`. The task succeeds, and leaves no event, metrics, lineage or state. Errors as `report`.
+        """
+        xcom = {"table": reader.storage.uri, **self.report(reader, request), DRY_RUN: True}
+        self.log.info("Nothing is written: %s", xcom)
+        return xcom
+
+    def fail(self, context: Context, document: dict[str, Any], message: str) -> NoReturn:
+        """Fails the task for good, with its XCom: a retry would find the same. Raises AirflowFailException."""
+        context["ti"].xcom_push(key=XCOM, value=document)
+        raise AirflowFailException(message)
+
     @property
     def is_dry_run(self) -> bool:
         """Whether the work is only reported. Raises ConfigError for what is neither true nor false."""
-        return flag(self.dry_run, name=DRY_RUN)
+        return flag(getattr(self, DRY_RUN), name=DRY_RUN)
 
     def store(self, context: Context) -> TaskStore:
         """What this task keeps from one try to the next."""
         return TaskStore(context.get("task_state_store"))
 
     def nothing(self, context: Context, result: Callable[[], dict[str, Any]], reason: str) -> dict[str, Any]:
-        """The XCom of a task with nothing to do; or the task is skipped.
-
-        One that succeeded before and was cleared succeeds again, with what it had done (TaskStore.finish).
+        """The XCom of a task with nothing to do, or the task is skipped. One that succeeded before and was cleared
+        succeeds again, with what it had done (TaskStore.finish).
         """
         done = self.store(context).done
         if done is not None:
@@ -306,3 +315,9 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         if self.nothing_to_do == "skip":
             raise AirflowSkipException(f"Nothing to do: {reason}")
         return {**result(), "reason": reason}
+
+
+def listed(first: str, lines: Sequence[str], count: int | None = None) -> str:
+    """A message of some of the lines, and how many of `count`, or of them, are left out."""
+    more = (len(lines) if count is None else count) - min(len(lines), MOST_LISTED)
+    return "\n".join([first, *lines[:MOST_LISTED], *([f"and {more} more"] if more else [])])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import check_literal_choice
-from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.verb import fail, report
+from airflow_hudi.operators.base import BaseHudiOperator, listed
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.texts import check_choice
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
@@ -19,7 +17,6 @@ SEVERITIES = ("error", "warning", "info")
 """The worst first."""
 FAIL_ON = SEVERITIES[:2]
 CARRIES = ("timeline", "lease")
-_MOST_LISTED = 20
 
 
 class HudiDoctorOperator(BaseHudiOperator):
@@ -31,15 +28,12 @@ class HudiDoctorOperator(BaseHudiOperator):
 
     :param fail_on: `error` fails the task, without retries, when there is a finding of that severity; `warning` when
         there is one of either; None or empty never does. Findings are in the log in any case (templated)
-    :param timeline_only: do not list the data files: orphans and a wrong metadata table are not found
+    :param timeline_only: do not list the data files: orphans and a wrong metadata table are not found (templated)
     """
 
-    template_fields: Sequence[str] = ("fail_on", *BaseHudiOperator.template_fields)
-
-    def __init__(self, *, fail_on: str | None = "error", timeline_only: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.fail_on = fail_on
-        self.timeline_only = timeline_only
+    request = DoctorRequest
+    fail_on: str | None = "error"
+    template_fields = ("fail_on", "timeline_only", *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
         super().check_arguments()
@@ -48,22 +42,17 @@ class HudiDoctorOperator(BaseHudiOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         if self.fail_on:
             check_choice("fail_on", self.fail_on, FAIL_ON)
-        request = DoctorRequest(timeline_only=self.timeline_only, **self.request_fields(reader, context))
-        document = report(self, reader, request)
+        document = self.report(reader, self.new_request(reader, context))
         findings = document["findings"]
         for finding in findings:
             write = self.log.info if finding["severity"] == "info" else self.log.warning
             write("%s", _reported(finding))
         self.log.info("%s: %d findings", document["table"], len(findings))
-        bad = [
-            finding
-            for finding in findings
-            if self.fail_on and SEVERITIES.index(finding["severity"]) <= SEVERITIES.index(self.fail_on)
-        ]
-        if bad:
-            more = [f"and {len(bad) - _MOST_LISTED} more"] if len(bad) > _MOST_LISTED else []
-            lines = [f"{document['table']}: findings: {len(bad)}", *map(_reported, bad[:_MOST_LISTED]), *more]
-            fail(context, document, "\n".join(lines))
+        if self.fail_on:
+            severe = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
+            bad = [_reported(finding) for finding in findings if finding["severity"] in severe]
+            if bad:
+                self.fail(context, document, listed(f"{document['table']}: findings: {len(bad)}", bad))
         return document
 
 
@@ -78,43 +67,27 @@ class HudiProbeStoreOperator(BaseHudiOperator):
         (templated)
     :param must_carry: `timeline` fails the task, without retries, when the storage cannot carry one, `lease` when it
         cannot carry that; None or empty never does (templated)
-    :param writers: how many race for one object, 2 to 256
-    :param rounds: races of each kind, 1 to 100000
+    :param writers: how many race for one object, 2 to 256 (templated)
+    :param rounds: races of each kind, 1 to 100000 (templated)
     """
 
-    template_fields: Sequence[str] = ("must_carry", *BaseHudiOperator.template_fields)
-
-    def __init__(
-        self, *, must_carry: str | None = "timeline", writers: int = 16, rounds: int = 60, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.must_carry = must_carry
-        self.writers = writers
-        self.rounds = rounds
+    request = ProbeStoreRequest
+    must_carry: str | None = "timeline"
+    template_fields = ("must_carry", "writers", "rounds", *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
         super().check_arguments()
         check_literal_choice("must_carry", self.must_carry, CARRIES)
 
-    @property
-    def tables_of_work(self) -> Sequence[str]:
-        """See BaseHudiOperator: a folder need not be a table."""
-        return ()
-
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         if self.must_carry:
             check_choice("must_carry", self.must_carry, CARRIES)
-        requested = self.request_fields(reader, context)
-        document = report(self, reader, ProbeStoreRequest(writers=self.writers, rounds=self.rounds, **requested))
+        document = self.report(reader, self.new_request(reader, context))
         self.log.info("Probe: %s", document)
         if self.must_carry and not document[f"can_carry_{self.must_carry}"]:
             problems = "; ".join(document["problems"]) or "see the races' counts in the XCom"
-            fail(
-                context,
-                document,
-                f"{document['uri']} cannot carry a {self.must_carry}: {problems}; keep tables that are written to "
-                "elsewhere",
-            )
+            said = f"{document['uri']} cannot carry a {self.must_carry}: {problems}"
+            self.fail(context, document, f"{said}; keep tables that are written to elsewhere")
         return document
 
 

@@ -6,29 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import check_literal_choice, is_literal, names_in
-from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.operators.verb import fail, report
+from airflow_hudi.operators.base import MOST_LISTED, BaseHudiOperator, listed
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.texts import check_choice
-from hudi_core.verbs.metadata import (
-    MetadataCreateRequest,
-    MetadataDropRequest,
-    MetadataUpdateRequest,
-    MetadataValidateRequest,
-)
-from hudi_core.verbs.request import Request, check_names
+from hudi_core.verbs.request import Request, check_names, verb_class
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-REQUESTS: dict[str, type[Request]] = {
-    "create": MetadataCreateRequest,
-    "update": MetadataUpdateRequest,
-    "drop": MetadataDropRequest,
-    "validate": MetadataValidateRequest,
-}
-"""By verb."""
-_MOST_LISTED = 20
+VERBS = ("create", "update", "drop", "validate")
 
 
 class HudiMetadataOperator(BaseHudiOperator):
@@ -50,26 +36,15 @@ class HudiMetadataOperator(BaseHudiOperator):
     :param fail_on_differences: whether `validate` fails the task, without retries, when anything differs
     """
 
-    template_fields: Sequence[str] = ("verb", "partitions", "columns", *BaseHudiOperator.template_fields)
-
-    def __init__(
-        self,
-        *,
-        verb: str = "update",
-        partitions: Sequence[str] | str = (),
-        columns: Sequence[str] | str = (),
-        fail_on_differences: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.verb = verb
-        self.partitions = partitions
-        self.columns = columns
-        self.fail_on_differences = fail_on_differences
+    verb: str = "update"
+    partitions: Sequence[str] | str = ()
+    columns: Sequence[str] | str = ()
+    fail_on_differences: bool = True
+    template_fields = ("verb", "partitions", "columns", *BaseHudiOperator.template_fields)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         request = self._request(self.request_fields(reader, context))
-        document = {"table": reader.storage.uri, **report(self, reader, request)}
+        document = {"table": reader.storage.uri, **self.report(reader, request)}
         if self.verb == "validate":
             self._judge(context, document)
         else:
@@ -78,32 +53,31 @@ class HudiMetadataOperator(BaseHudiOperator):
 
     def check_arguments(self) -> None:
         super().check_arguments()
-        check_literal_choice("verb", self.verb, REQUESTS)
+        check_literal_choice("verb", self.verb, VERBS)
         if self.verb and is_literal(self.verb, self.partitions, self.columns):
             self._request({"table": "/"})
 
     def _request(self, fields: dict[str, Any]) -> Request:
-        check_choice("verb", self.verb, REQUESTS)
-        request_type = REQUESTS[self.verb]
+        check_choice("verb", self.verb, VERBS)
+        request_type = verb_class(f"metadata_{self.verb}")
         named = {"partitions": names_in(self.partitions), "columns": names_in(self.columns)}
         requested: dict[str, Any] = {name: names for name, names in named.items() if names}
         check_names(request_type, {*requested})
         return request_type(**fields, **requested)
 
     def _judge(self, context: Context, document: dict[str, Any]) -> None:
-        for item in document["not_checked"]:
-            self.log.warning("Not checked: %s: %s", item["kind"], item["why"])
+        for kind in document["not_checked"]:
+            self.log.warning("Not checked: %s: %s", kind["kind"], kind["why"])
         count = sum(document["counts"].values())
-        lines = [_recorded(item) for item in document["differences"][:_MOST_LISTED]]
-        for line in lines:
+        lines = [_recorded(difference) for difference in document["differences"]]
+        for line in lines[:MOST_LISTED]:
             self.log.warning("%s", line)
         self.log.info("%s: %d differences in %s", document["table"], count, ", ".join(document["kinds"]))
         if count and self.fail_on_differences:
-            more = [f"and {count - len(lines)} more"] if count > len(lines) else []
-            fail(context, document, "\n".join([f"{document['table']}: differences: {count}", *lines, *more]))
+            self.fail(context, document, listed(f"{document['table']}: differences: {count}", lines, count))
 
 
-def _recorded(item: dict[str, Any]) -> str:
+def _recorded(difference: dict[str, Any]) -> str:
     """A difference in one line."""
-    place = "/".join(part for part in (item["partition"], item["file"]) if part)
-    return f"{item['kind']} {place}: {item['what']}"
+    place = "/".join(part for part in (difference["partition"], difference["file"]) if part)
+    return f"{difference['kind']} {place}: {difference['what']}"

@@ -8,23 +8,20 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta, timezone
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralTimeout
 
-from airflow_hudi.addresses import is_absolute
-from airflow_hudi.arguments import flag, is_literal, partitions_in
+from airflow_hudi.arguments import is_literal, verb_values
 from airflow_hudi.conditions.condition import seconds_in
 from airflow_hudi.exceptions import HudiJobKilled
-from airflow_hudi.jobs.job_arguments import as_texts
+from airflow_hudi.hooks import is_absolute
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
-from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import document_of
 from airflow_hudi.task_fate import fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.source import AwaitedSource, HudiSourceTrigger
-from airflow_hudi.triggers.wait import found_in
+from airflow_hudi.triggers.wait import AwaitedSource, HudiSourceTrigger, found_in
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.instant import Action
@@ -35,11 +32,8 @@ if TYPE_CHECKING:
 
 _OF_SCHEDULE: Final = ("scheduled", "backfill")
 """Airflow's types of a run that is of a data interval or partition of the schedule."""
-_DOCUMENT = (
-    *("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records"),
-    *("repeated", "engine", "reason"),
-)
-"""The XCom's members beside `table` and `token`, which are those of hudictl's document."""
+_DOCUMENT = ("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records")
+"""The members of hudictl's document that the XCom always has, as it has `repeated`, `engine` and `reason`."""
 
 
 class BaseHudiOverwriteOperator(BaseHudiOperator):
@@ -62,34 +56,21 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         schedule has partitions, or run id where it has neither or the run was not started by the schedule or a
         backfill, and of a mapped task also its index and what it writes. An interval is written again with another
         token (templated)
-    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
-        (templated)
+    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); a value that is rendered may be `true`
+        or `false` (templated)
     """
 
-    action: ClassVar[str]
-    """What the log calls it."""
-    template_fields: Sequence[str] = ("partitions", "token", DRY_RUN, *BaseHudiOperator.template_fields)
-
-    def __init__(
-        self,
-        *,
-        partitions: Sequence[str] | str = (),
-        token: str | None = None,
-        dry_run: bool | str = False,
-        nothing_to_do: str = "succeed",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(nothing_to_do=nothing_to_do, **kwargs)
-        self.partitions = partitions
-        self.token = token
-        self.dry_run = dry_run
+    partitions: Sequence[str] | str = ()
+    token: str | None = None
+    dry_run: bool | str = False  # type: ignore[assignment]  # Airflow's method of this name logs, and is not called
+    nothing_to_do: str = "succeed"
+    template_fields = ("partitions", "token", DRY_RUN, *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
         """See BaseHudiOperator. What is missing may be given later, by a subclass."""
         super().check_arguments()
         if self.has_work and is_literal(self.partitions, self.token, self.dry_run):
-            given = {"partitions": partitions_in(self.partitions), "token": self.token or None}
-            self.overwrite_request({"table": "/", **given})
+            self.request(table="/", **verb_values(self.request, self))
 
     @property
     @abstractmethod
@@ -98,27 +79,19 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         request = self.request_of(reader, context)
-        if self.is_dry_run:
-            return {"token": request.token, **preview(self, reader, request)}
+        if request.dry_run:
+            return {"token": request.token, **self.preview(reader, request)}
         document = document_of(self.result_of(reader, request))
-        xcom = {
-            "table": reader.storage.uri,
-            "token": request.token,
-            **{name: document.get(name) for name in _DOCUMENT},
-        }
+        members = (*_DOCUMENT, "repeated", "engine", "reason")
+        xcom = {"table": reader.storage.uri, "token": request.token, **{name: document.get(name) for name in members}}
         if xcom["reason"] is not None and not xcom["repeated"]:
             return self.nothing(context, lambda: xcom, xcom["reason"])
-        self.log.info("%s: %s", self.action, xcom)
+        self.log.info("%s: %s", request.verb, xcom)
         return xcom
 
-    def request_of(self, reader: TimelineReader, context: Context) -> InsertOverwriteRequest | DeletePartitionRequest:
+    def request_of(self, reader: TimelineReader, context: Context) -> Any:
         """The request of this task. Raises ConfigError for arguments that mean nothing, or hold a secret."""
-        fields = {
-            "partitions": partitions_in(self.partitions),
-            "token": self.token_of(context),
-            DRY_RUN: self.is_dry_run,
-        }
-        return self.overwrite_request({**fields, **self.request_fields(reader, context)})
+        return self.new_request(reader, context, token=self.token_of(context))
 
     def token_of(self, context: Context) -> str:
         """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition.
@@ -146,10 +119,6 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         name = f"airflow:{ti.dag_id}/{ti.task_id}{mapped}@{interval}"
         return name if len(name) <= MAX_TOKEN else f"airflow:sha256:{hashlib.sha256(name.encode()).hexdigest()}"
 
-    @abstractmethod
-    def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest | DeletePartitionRequest:
-        """The request with these fields. Raises ConfigError for what it needs and was not given."""
-
 
 class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     """Replaces partitions by the rows of Parquet files, of a query or of a DataFrame: those that the rows belong to,
@@ -175,42 +144,20 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         is True
     """
 
-    action = "insert_overwrite"
-    template_fields: Sequence[str] = (
-        "source",
-        "query",
-        "dataframe",
-        "dataframe_args",
-        "whole_table",
-        "wait_for_source",
-        "source_marker",
+    request = InsertOverwriteRequest
+    source: str = ""
+    query: str = ""
+    dataframe: str = ""
+    dataframe_args: Mapping[str, str | float] | None = None
+    whole_table: bool | str = False
+    wait_for_source: float | str | timedelta = 0
+    source_marker: str = ""
+    source_poll_interval: float = 60.0
+    deferrable: bool = conf.getboolean("hudi", "default_deferrable", fallback=True)
+    template_fields = (
+        *("source", "query", "dataframe", "dataframe_args", "whole_table", "wait_for_source", "source_marker"),
         *BaseHudiOverwriteOperator.template_fields,
     )
-
-    def __init__(
-        self,
-        *,
-        source: str = "",
-        query: str = "",
-        dataframe: str = "",
-        dataframe_args: Mapping[str, str | float] | None = None,
-        whole_table: bool | str = False,
-        wait_for_source: float | str | timedelta = 0,
-        source_marker: str = "",
-        source_poll_interval: float = 60.0,
-        deferrable: bool = conf.getboolean("hudi", "default_deferrable", fallback=True),
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.dataframe = dataframe
-        self.dataframe_args = dataframe_args
-        self.source = source
-        self.query = query
-        self.whole_table = whole_table
-        self.wait_for_source = wait_for_source
-        self.source_marker = source_marker
-        self.source_poll_interval = source_poll_interval
-        self.deferrable = deferrable
 
     def check_arguments(self) -> None:
         super().check_arguments()
@@ -295,28 +242,14 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     def lineage_sources(self) -> tuple[str | None, str | None]:
         return self.source or None, self.query or None
 
-    def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest:
-        return InsertOverwriteRequest(
-            source=self.source,
-            query=self.query,
-            dataframe=self.dataframe,
-            dataframe_args=as_texts(self.dataframe_args, where="dataframe_args"),
-            whole_table=flag(self.whole_table, name="whole_table"),
-            **fields,
-        )
-
 
 class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):
-    """Replaces `partitions` by nothing: queries find no row of them, and their files go by a later clean.
-
-    Token, retries and XCom: see BaseHudiOverwriteOperator. A partition that the table does not have is bad input.
+    """Replaces `partitions` by nothing: queries find no row of them, and their files go by a later clean. Token,
+    retries and XCom: see BaseHudiOverwriteOperator. A partition that the table does not have is bad input.
     """
 
-    action = "delete_partition"
+    request = DeletePartitionRequest
 
     @property
     def has_work(self) -> bool:
         return bool(self.partitions)
-
-    def overwrite_request(self, fields: dict[str, Any]) -> DeletePartitionRequest:
-        return DeletePartitionRequest(**fields)

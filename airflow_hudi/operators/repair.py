@@ -1,18 +1,76 @@
-"""Frees what a plan that is not run, or a dead owner, blocks."""
+"""Verbs on one instant: savepoints, the way back to one, and what frees a table of plans and dead owners."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.operators.base import DRY_RUN
-from airflow_hudi.operators.verb import BaseHudiVerbOperator, preview
+from airflow_hudi.arguments import check_literal_choice
+from airflow_hudi.conditions.instant import newest_time
+from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.results import document_of
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+from hudi_core.request.texts import check_choice
 from hudi_core.timeline.instant import Action
-from hudi_core.verbs.instants import TakeoverRequest, UnscheduleRequest
+from hudi_core.timeline.pending_plans import read_restore_plan
+from hudi_core.verbs.instants import (
+    RestoreRequest,
+    SavepointCreateRequest,
+    SavepointDeleteRequest,
+    TakeoverRequest,
+    UnscheduleRequest,
+)
+from hudi_core.verbs.request import InstantRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+SAVEPOINT_ACTIONS = ("create", "delete")
+_EARLIER = "an earlier try of this task completed the restore"
+
+
+class BaseHudiVerbOperator(BaseHudiOperator):
+    """Runs a verb on one instant of a table.
+
+    `nothing_to_do` is `succeed` by default, since a retry may find its work done.
+
+    :param instant: the instant (templated)
+    """
+
+    instant: str | None = None
+    nothing_to_do: str = "succeed"
+    template_fields = ("instant", *BaseHudiOperator.template_fields)
+
+    def required_instant(self) -> str:
+        """The instant. Raises ConfigError when it is empty."""
+        if not self.instant:
+            raise ConfigError(f"{type(self).__name__} was given no instant", remedy="set instant=")
+        return self.instant
+
+    def perform(
+        self,
+        reader: TimelineReader,
+        context: Context,
+        request: InstantRequest | RestoreRequest | SavepointCreateRequest,
+        *,
+        is_done: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        """The document of the verb, `{}` when it was not received. Where the job refuses its input, an earlier try
+        started the same, and the timeline shows (`is_done`) that it was completed, the work is done.
+        """
+        store, instant = self.store(context), request.instant or ""
+        started = store.instant == instant
+        store.instant = instant
+        try:
+            result = self.result_of(reader, request)
+        except ConfigError as error:
+            if not started or is_done is None or not is_done():
+                raise
+            self.log.info("An earlier try of this task did it already: %s", error)
+            result = None
+        store.forget()
+        return document_of(result)
 
 
 class HudiUnscheduleOperator(BaseHudiVerbOperator):
@@ -22,26 +80,21 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
     `reason` says why there was nothing to drop.
 
     :param instant: the plan to drop (templated)
-    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
-        (templated)
+    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); a value that is rendered may be `true`
+        or `false` (templated)
     """
 
-    template_fields: Sequence[str] = (DRY_RUN, *BaseHudiVerbOperator.template_fields)
-
-    def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dry_run = dry_run
+    request = UnscheduleRequest
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         instant = self.required_instant()
-        fields = self.request_fields(reader, context)
-        request = UnscheduleRequest(instant=instant, dry_run=self.is_dry_run, **fields)
+        request = self.new_request(reader, context)
         if request.dry_run:
-            return preview(self, reader, request)
+            return self.preview(reader, request)
         document = self.perform(reader, context, request, is_done=lambda: not reader.load().contains(instant))
-        result = {"table": reader.storage.uri, "instant": instant, **document}
-        self.log.info("Dropped: %s", result)
-        return result
+        xcom = {"table": reader.storage.uri, "instant": instant, **document}
+        self.log.info("Dropped: %s", xcom)
+        return xcom
 
 
 class HudiTakeoverOperator(BaseHudiVerbOperator):
@@ -55,17 +108,117 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
     :param instant: the instant to free (templated)
     """
 
+    request = TakeoverRequest
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         instant = self.required_instant()
-        request = TakeoverRequest(instant=instant, **self.request_fields(reader, context))
+        request = self.new_request(reader, context)
         document = self.perform(reader, context, request, is_done=lambda: _is_completed(reader, instant))
-        result = {"table": reader.storage.uri, "instant": instant, **document}
-        self.log.info("Freed: %s", result)
-        return result
+        xcom = {"table": reader.storage.uri, "instant": instant, **document}
+        self.log.info("Freed: %s", xcom)
+        return xcom
+
+
+class HudiSavepointOperator(BaseHudiVerbOperator):
+    """Creates or deletes a savepoint.
+
+    Retries are harmless: an existing savepoint is kept, and the task keeps to the commit that it chose.
+
+    XCom: `{"table", "instant", "by", "at_ms", "comment", "files", "existed", "deleted"}`.
+
+    :param action: `create` or `delete` (templated)
+    :param instant: the commit; with `create` empty for the newest one (templated)
+    :param comment: why it is kept, with `create` (templated)
+    """
+
+    action: str = "create"
+    comment: str = ""
+    template_fields = ("action", "comment", *BaseHudiVerbOperator.template_fields)
+
+    def check_arguments(self) -> None:
+        super().check_arguments()
+        check_literal_choice("action", self.action, SAVEPOINT_ACTIONS)
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        check_choice("action", self.action, SAVEPOINT_ACTIONS)
+        fields = self.request_fields(reader, context)
+        if self.action == "create":
+            instant = self.instant or self.store(context).instant or _newest(reader)
+            create = SavepointCreateRequest(instant=instant, comment=self.comment, **fields)
+            document = self.perform(reader, context, create)
+        else:
+            instant = self.required_instant()
+            delete = SavepointDeleteRequest(instant=instant, **fields)
+            document = self.perform(reader, context, delete, is_done=lambda: not _is_kept(reader, instant))
+        shown = {name: value for name, value in document.items() if name != "removed"}
+        xcom = {"table": reader.storage.uri, "instant": instant, "deleted": self.action == "delete", **shown}
+        self.log.info("Savepoint: %s", xcom)
+        return xcom
+
+
+class HudiRestoreOperator(BaseHudiVerbOperator):
+    """Removes all that was written after a completed commit, savepointed or not.
+
+    Stop all writers of the table first. A retry finishes the restore that was started, under its own instant, and one
+    that finds it completed removes nothing more: writers may be at work again. XCom: `{"table", "instant", "target",
+    "removed": {"files", "bytes", "instants"}, "dropped_indexes", "reason"}`; `instant` is the restore's own, `removed`
+    is null where an earlier try completed it; `dropped_indexes` are the partitions of the metadata table that this try
+    dropped, as they cannot go back. That of a dry run has `restorable`, too: every commit, and why it cannot be
+    restored.
+
+    :param instant: the commit to restore to; empty in a dry run to list those that can be restored (templated)
+    :param dry_run: as of HudiUnscheduleOperator (templated)
+    """
+
+    request = RestoreRequest
+    ui_color = "#f2d9d9"
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        if self.is_dry_run:
+            return self.preview(reader, self.new_request(reader, context))
+        target, store = self.required_instant(), self.store(context)
+        xcom: dict[str, Any] = dict.fromkeys(("instant", "removed", "reason"))
+        xcom |= {"table": reader.storage.uri, "target": target, "dropped_indexes": []}
+        if store.after is None:
+            store.after = _before_restore(reader)
+        elif (done := _restored(reader, target, store.after)) is not None:
+            store.forget()
+            self.log.info("An earlier try of this task completed restore %s to %s", done, target)
+            return {**xcom, "instant": done, "reason": _EARLIER}
+        xcom |= self.perform(reader, context, self.new_request(reader, context))
+        if xcom["dropped_indexes"]:
+            self.log.warning("The restore dropped indexes: %s", ", ".join(xcom["dropped_indexes"]))
+        return self.nothing(context, lambda: xcom, xcom["reason"]) if xcom["reason"] is not None else xcom
 
 
 def _is_completed(reader: TimelineReader, instant: str) -> bool:
-    return any(
-        item.is_completed and item.requested_time == instant and item.action != Action.SAVEPOINT
-        for item in reader.load()
+    completed = reader.load().completed()
+    return any(each.requested_time == instant and each.action != Action.SAVEPOINT for each in completed)
+
+
+def _is_kept(reader: TimelineReader, instant: str) -> bool:
+    return reader.load().find(instant, Action.SAVEPOINT) is not None
+
+
+def _newest(reader: TimelineReader) -> str:
+    newest = reader.load().commits().last()
+    if newest is None:
+        remedy = "a savepoint keeps the files of a commit"
+        raise ConfigError("the table has no completed commit", path=reader.storage.uri, remedy=remedy)
+    return newest.requested_time
+
+
+def _before_restore(reader: TimelineReader) -> str:
+    """The newest time, before which no restore is that a try of the task completes: a pending one it would finish."""
+    timeline = reader.load()
+    pending = timeline.pending().of_actions(Action.RESTORE).last()
+    return newest_time(timeline, before=None if pending is None else pending.requested_time)
+
+
+def _restored(reader: TimelineReader, target: str, after: str) -> str | None:
+    """The newest restore to `target` that is completed and was requested later than `after`. Raises FormatError."""
+    restores = (instant.requested_time for instant in reader.load().completed().of_actions(Action.RESTORE))
+    to_target = (
+        time for time in restores if time > after and read_restore_plan(reader.active(), time).target == target
     )
+    return max(to_target, default=None)

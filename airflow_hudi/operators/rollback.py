@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
-from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import ELSEWHERE, NUMBERS, document_of, instant_result, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
@@ -40,11 +38,8 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
     """
 
     service = Action.ROLLBACK
-    template_fields: Sequence[str] = ("target", *BaseHudiServiceOperator.template_fields)
-
-    def __init__(self, *, target: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.target = target
+    target: str | None = None
+    template_fields = ("target", *BaseHudiServiceOperator.template_fields)
 
     def check_arguments(self) -> None:
         super().check_arguments()
@@ -69,9 +64,9 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         requested = self.request_fields(reader, context)
         request = RollbackRequest(instant=target, unless_completed=failed, dry_run=self.is_dry_run, **requested)
         if request.dry_run:
-            return preview(self, reader, request)
+            return self.preview(reader, request)
         if failed:
-            store.begin_unless_completed(target)
+            store.unless_completed = target
         document = document_of(self.result_of(reader, request))
         store.forget()
         nothing = {"instant": None, "target": target, "removed": None, "reason": None}
@@ -85,8 +80,8 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         if next_step(is_pending=is_pending, schedule=self.mode == "both") is Step.NOTHING:
             return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
         is_retry = bool(store.after)
-        after = store.after or newest_time(timeline, before=None if pending is None else pending.requested_time)
-        store.plan_after(after)
+        before = None if pending is None else pending.requested_time
+        store.after = after = store.after or newest_time(timeline, before=before)
         requested = self.request_fields(reader, context)
         request = RunRequest(service=self.service, all_pending=True, schedule=self.mode == "both", **requested)
         result = self.result_of(reader, request)

@@ -1,21 +1,19 @@
-"""A table service with instants of its own: what is planned is run, what is not planned is planned first.
-
-A retry re-attaches to the instant of the attempt before it, which jobs/task_store.py keeps in Airflow's task state
-store; a completed instant is not run again. reports/finished_work.py says which work counts as the task's own.
+"""The table services with instants of their own: what is planned is run, what is not planned is planned first. A retry
+re-attaches to the instant that jobs/task_store.py kept; a completed one is not run again.
+results.py says which work counts as the task's own.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.arguments import check_literal_choice, is_literal
 from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.exceptions import HudiInstantNotFound
-from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed
+from airflow_hudi.jobs.waiting import InstantWatch, run_until_completed
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
-from airflow_hudi.operators.verb import preview
 from airflow_hudi.results import (
     ELSEWHERE,
     document_of,
@@ -33,7 +31,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.results import REMOVED
 from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
 from hudi_core.request.texts import check_choice
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
 if TYPE_CHECKING:
@@ -55,27 +53,21 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     to do, `engine` is None when another process did it. `reason` also names the options that are not used where `both`
     runs a plan of others.
 
-    XCom of a dry run: that of verb.preview with `plan`, or `{"table", "dry_run", "instant", "action",
+    XCom of a dry run: that of BaseHudiOperator.preview with `plan`, or `{"table", "dry_run", "instant", "action",
     "state", "plan", "reason"}` without one where the task would run an instant that is planned.
 
     :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
         oldest; `both` does so, and where none is planned plans one and runs it, in one job (templated)
     :param instant: the instant to run, with `execute` or `both`; empty for the oldest that is planned (templated)
-    :param dry_run: whether the work is only reported (verb.preview); a value that is rendered may be `true` or `false`
-        (templated)
+    :param dry_run: whether the work is only reported; a value that is rendered may be `true` or `false` (templated)
     """
 
     service: ClassVar[str]
     """The service's name."""
-    template_fields: Sequence[str] = ("mode", "instant", DRY_RUN, *BaseHudiOperator.template_fields)
-
-    def __init__(
-        self, *, mode: str = "both", instant: str | None = None, dry_run: bool | str = False, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.dry_run = dry_run
-        self.mode = mode
-        self.instant = instant
+    mode: str = "both"
+    instant: str | None = None
+    dry_run: bool | str = False  # type: ignore[assignment]  # Airflow's method of this name logs, and is not called
+    template_fields = ("mode", "instant", DRY_RUN, *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
         super().check_arguments()
@@ -124,7 +116,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             known = oldest_pending(reader.load(), self.action)
         if known is None and self.mode != "execute":
             request = ScheduleRequest(service=self.service, dry_run=True, **self.request_fields(reader, context))
-            return preview(self, reader, request)
+            return self.preview(reader, request)
         named = {"instant": None, "action": self.action, "state": None} if known is None else instant_named(known)
         reason = nothing_pending(self.service, reader.config.name) if known is None else None
         xcom = {"table": reader.storage.uri, **named, "plan": None, "reason": reason, DRY_RUN: True}
@@ -190,8 +182,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
-        after = store.after or mark_before_planning(reader.load(), self.action)
-        store.plan_after(after)
+        store.after = after = store.after or mark_before_planning(reader.load(), self.action)
         return after
 
     def _planned(self, reader: TimelineReader, instant: str | None, after: str) -> Instant | None:
@@ -213,7 +204,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             self._job is None and store.after
         )
         elsewhere = None if is_resumed else ELSEWHERE
-        store.begin(name)
+        store.instant = name
         if instant.is_completed:
             if self._job is None:
                 return self._finish(reader, context, instant, 0.0, already_completed=True, reason=elsewhere)
@@ -263,3 +254,59 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if found is None:
             return nothing_result(reader.storage.uri, self.action)
         return instant_result(reader, found, seconds=0.0, already_completed=True)
+
+
+class HudiCleanOperator(BaseHudiServiceOperator):
+    """Deletes the files that no query of the kept commits needs any more. `options` define what is kept:
+    `hoodie.clean.policy`, `hoodie.clean.commits.retained` and the others of docs/options.md.
+    """
+
+    service = Action.CLEAN
+
+
+class HudiClusteringOperator(BaseHudiServiceOperator):
+    """Writes the rows of small or unordered files into new files. `options` define what is taken, and the order:
+    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode` and the others of
+    docs/options.md. Where it would leave every file as it is, there is nothing to do.
+    """
+
+    service = Action.CLUSTERING
+
+
+class HudiCompactionOperator(BaseHudiServiceOperator):
+    """Merges the log files of file groups into new base files.
+
+    `options` define when a compaction is due and what it takes, by Hudi's names:
+    `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy` and the others of docs/options.md. Where
+    writers plan themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
+
+    :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
+    :param allow_corrupt_log_blocks: compact file slices whose corrupt log blocks hold rows of a completed commit, too;
+        those rows are lost
+    """
+
+    service = Action.COMPACTION
+    metadata: str = "auto"
+    allow_corrupt_log_blocks: bool = False
+
+    def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        given = {"metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
+        return {**super().request_fields(reader, context), **given}
+
+
+class HudiLogCompactionOperator(BaseHudiServiceOperator):
+    """Merges the log files of file groups into one log file each. It plans with `hoodie.log.compaction.enable=true`
+    among the `options` only: the table's readers know log compactions (docs/spec/log-compaction.md).
+    """
+
+    service = "log_compaction"
+
+
+class HudiIndexingOperator(BaseHudiServiceOperator):
+    """Builds indexes of the metadata table while writers continue. `options` name them:
+    `hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.record.index.enable` and the others of
+    docs/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index. A task that stopped
+    waiting for a writer (`airflow_hudi.indexing.catchup_minutes`) resumes when it is retried.
+    """
+
+    service = Action.INDEXING

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi import metrics
 from airflow_hudi.arguments import check_literal_choice, is_literal, names_in
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed
-from airflow_hudi.jobs.byte_budget import ByteBudget
-from airflow_hudi.jobs.rounds import Rounds, has_done, is_held, shown
-from airflow_hudi.operators.base import XCOM, BaseHudiOperator
+from airflow_hudi.jobs.rounds import ByteBudget, Rounds, has_done, is_held, shown
+from airflow_hudi.operators.base import XCOM, BaseHudiOperator, listed
 from airflow_hudi.policies import read_policies, tables_of
-from airflow_hudi.reports import metrics
-from airflow_hudi.reports.finished_work import finished_work
+from airflow_hudi.results import finished_work
 from airflow_hudi.task_fate import Fate, fate_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _MODES: Final = ("execute", "both")
-_MOST_LISTED: Final = 20
 _TABLES: Final = "{{ (task.tables if task.tables is string else task.tables | join(', ')) | truncate(200) }}"
 _NEVER_PENDING: Final = "an archival is never pending: mode='both' archives"
 _NOTHING: Final = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
@@ -69,42 +67,25 @@ class HudiTableServicesOperator(BaseHudiOperator):
     :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
     """
 
-    template_fields: Sequence[str] = (
-        "tables",
-        "services",
-        "policy",
-        "mode",
-        "max_minutes",
-        "max_bytes",
+    tables: Sequence[str] | str = ()
+    services: Sequence[str] | str | None = None
+    policy: str | Mapping[str, Any] | None = None
+    mode: str = "both"
+    max_minutes: int | str | None = None
+    max_bytes: int | str | None = None
+    at_once: int = AT_ONCE
+    map_index_template: str | None = _TABLES
+    table: str = ""
+    template_fields = (
+        *("tables", "services", "policy", "mode", "max_minutes", "max_bytes"),
         *(name for name in BaseHudiOperator.template_fields if name != "table"),
     )
-
-    def __init__(
-        self,
-        *,
-        tables: Sequence[str] | str = (),
-        services: Sequence[str] | str | None = None,
-        policy: str | Mapping[str, Any] | None = None,
-        mode: str = "both",
-        max_minutes: int | str | None = None,
-        max_bytes: int | str | None = None,
-        at_once: int = AT_ONCE,
-        map_index_template: str | None = _TABLES,
-        **kwargs: Any,
-    ) -> None:
-        # Airflow takes the label of a mapped task from the default above; one that is not mapped has none.
-        super().__init__(table="", **kwargs)
-        self.tables = tables
-        self.services = services
-        self.policy = policy
-        self.mode = mode
-        self.max_minutes = max_minutes
-        self.max_bytes = max_bytes
-        self.at_once = at_once
 
     def check_arguments(self) -> None:
         """See BaseHudiOperator. A file of policies is read where the task runs."""
         super().check_arguments()
+        if self.map_index_template == _TABLES:
+            self.map_index_template = None  # Airflow takes that of a mapped task from the default
         check_literal_choice("mode", self.mode, _MODES)
         if is_literal(self.max_minutes):
             self._starts_until(datetime.now(timezone.utc))
@@ -131,14 +112,14 @@ class HudiTableServicesOperator(BaseHudiOperator):
         if not results:
             reason = "these are quiet hours of every table" if self.policy else _NEVER_PENDING
             return self.nothing(context, lambda: _NOTHING, reason)
-        for item in results:
-            say = self.log.error if item["exit_code"] else self.log.info
-            say("%s %s: %s", item["service"], item["table"], shown(item))
-        failed = [item for item in results if item["exit_code"]]
-        done = [item for item in results if has_done(item) and not item["exit_code"]]
-        measured = sum(instant.get("seconds") or 0.0 for item in done for instant in item["instants"])
-        result = {
-            "tables": len({item["table"] for item in results}),
+        for result in results:
+            say = self.log.error if result["exit_code"] else self.log.info
+            say("%s %s: %s", result["service"], result["table"], shown(result))
+        failed = [result for result in results if result["exit_code"]]
+        done = [result for result in results if has_done(result) and not result["exit_code"]]
+        measured = sum(instant.get("seconds") or 0.0 for result in done for instant in result["instants"])
+        xcom = {
+            "tables": len({result["table"] for result in results}),
             "done": len(done),
             "nothing": len(results) - len(done) - len(failed),
             "failed": len(failed),
@@ -146,19 +127,18 @@ class HudiTableServicesOperator(BaseHudiOperator):
             "results": results,
         }
         if failed:
-            self._fail(context, result, failed)
+            self._fail(context, xcom, failed)
         if not done:
             self.store(context).forget()
-            services = ", ".join(dict.fromkeys(str(item["service"]) for item in results))
-            return self.nothing(context, lambda: result, f"none of {result['tables']} tables has work for {services}")
+            services = ", ".join(dict.fromkeys(str(result["service"]) for result in results))
+            return self.nothing(context, lambda: xcom, f"none of {xcom['tables']} tables has work for {services}")
         self.store(context).finish({})
-        return result
+        return xcom
 
     def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
         check_choice("mode", self.mode, _MODES)
         now, store = datetime.now(timezone.utc), self.store(context)
-        began = store.after or str(int(1000 * now.timestamp()))
-        store.plan_after(began)
+        store.after = began = store.after or str(int(1000 * now.timestamp()))
         ends = self._starts_until(now)
         fields = {**self.request_fields(reader, context), "starts_until": ends, "began_ms": int(began)}
         if self.policy:
@@ -229,16 +209,15 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _policies(self) -> TablePolicies:
         return read_policies(self.policy or {})
 
-    def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
-        context["ti"].xcom_push(key=XCOM, value=result)
-        self.works = list(finished_work(result))
+    def _fail(self, context: Context, xcom: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
+        context["ti"].xcom_push(key=XCOM, value=xcom)
+        self.works = list(finished_work(xcom))
         metrics.report_work(self.works)
-        lines = [f"{item['service']} {item['table']}: {shown(item)}" for item in failed[:_MOST_LISTED]]
-        more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
+        lines = [f"{result['service']} {result['table']}: {shown(result)}" for result in failed]
         if all(map(is_held, failed)):
             first = f"others have held {len(failed)} of the runs for longer than this task may wait"
-            raise HudiInstantBusy("\n".join([first, *lines, *more]), remedy="a retry waits again")
-        message = "\n".join([f"{len(failed)} of {len(result['results'])} runs failed", *lines, *more])
-        if all(fate_of(item["exit_code"]) is Fate.FAILS_FOR_GOOD for item in failed):
+            raise HudiInstantBusy(listed(first, lines), remedy="a retry waits again")
+        message = listed(f"{len(failed)} of {len(xcom['results'])} runs failed", lines)
+        if all(fate_of(result["exit_code"]) is Fate.FAILS_FOR_GOOD for result in failed):
             raise AirflowFailException(message)
         raise HudiJobFailed(message)

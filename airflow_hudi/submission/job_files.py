@@ -1,7 +1,5 @@
-"""The files of a job on a storage that a cluster reads: main.py, the job zip, and the same as a wheel.
-
-Services that are not handed local files, as spark-submit is, take their addresses. The files have names by content, so
-that jobs that run keep theirs while another release of this package puts its own beside them.
+"""The files of a job on a storage that a cluster reads: main.py, the job zip, and the same as a wheel, named by
+content, so that running jobs keep theirs while another release puts its own beside them.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import zipfile
 from dataclasses import dataclass, fields
 from typing import Final
 
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core import VERSION
 from hudi_core.errors import ConfigError, CorruptFileError, StorageExistsError, StorageNotFoundError
@@ -45,8 +43,8 @@ Tag: py3-none-any
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """The addresses of a job's files: `entry` of main.py, `zip` of the job zip, `wheel` of the wheel, which Databricks
-    needs and no other. They are as the cluster reads them (`s3://…`, `gs://…`, `/Volumes/…`), or templates of them.
+    """The addresses of a job's files as the cluster reads them (`s3://…`, `gs://…`, `/Volumes/…`), or templates of
+    them: main.py, the job zip, and the wheel, which Databricks alone needs.
     """
 
     entry: str
@@ -68,9 +66,8 @@ class JobFiles:
 
     @classmethod
     def of_task(cls, task_id: str) -> JobFiles:
-        """Templates of the addresses that a task of this id returns as a dict, such as `asdict` of publish_job_files.
-
-        Raises ConfigError for an id with a quotation mark.
+        """Templates of the addresses that a task of this id returns, such as `asdict` of publish_job_files. Raises
+        ConfigError for an id with a quotation mark.
         """
         if _SEPARATOR.search(task_id):
             raise ConfigError(f"{task_id!r} is no id of a task", remedy="give the id as Airflow shows it")
@@ -133,11 +130,8 @@ def _put_new(storage: Storage, name: str, data: bytes) -> int:
 
 
 def build_wheel(job_zip: bytes) -> tuple[str, bytes]:
-    """The name and the bytes of the wheel of a job zip (airflow_hudi.jobs.zip), but for the modules that are compiled
-    for one release of Python. It has no requirements: what the job needs beside it is on the cluster, or is installed
-    as a library of its own.
-
-    The version ends in a number by content: an installer that finds an installed version leaves it as it is.
+    """The name and the bytes of the wheel of a job zip, without requirements and compiled modules. The version ends in
+    a number by content: an installer leaves an installed version as it is.
     """
     version = f"{VERSION}.post{int(hashlib.sha256(job_zip).hexdigest()[:_VERSION_DIGITS], 16)}"
     info = f"{PROJECT}-{version}.dist-info"

@@ -13,7 +13,7 @@ import sys
 from typing import Any, Final, NoReturn
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from airflow_hudi.submission.job_call import job_arguments
+from airflow_hudi.submission.platforms import job_arguments
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.verbs.batch import JobRequest

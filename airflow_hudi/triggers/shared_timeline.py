@@ -16,9 +16,8 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from airflow_hudi import look_metrics
-from airflow_hudi.addresses import is_absolute
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi import metrics
+from airflow_hudi.hooks import HudiHook, is_absolute
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from hudi_core.timeline.instant import Action
 
@@ -53,7 +52,7 @@ class SharedTimeline:
         self.place = _place_of(table, hudi_conn_id)
         """Whose threads look at the table."""
         self._reader: TimelineReader | None = None
-        self._metrics: look_metrics.LookMetrics  # made with the reader
+        self._metrics: metrics.LookMetrics  # made with the reader
         self._looking: asyncio.Future[Look] | None = None
         self._warned = False
         """Whether it was said that this look takes its time."""
@@ -105,8 +104,8 @@ class SharedTimeline:
         try:
             if self._reader is None:
                 hook = HudiHook(self._hudi_conn_id)
-                self._reader, self._metrics = hook.timeline(self._table, self._action), look_metrics.LookMetrics(hook)
-                look_metrics.start_in_triggerer()
+                self._reader, self._metrics = hook.timeline(self._table, self._action), metrics.LookMetrics(hook)
+                metrics.start_in_triggerer()
             look = self._reader.look()
             self._metrics.report(look)
             return look

@@ -6,17 +6,17 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_hudi.arguments import suggests_names
 from airflow_hudi.conditions.instant import ACTIONS
-from airflow_hudi.conditions.writes import is_of_writer, written
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.conditions.writes import is_of_writer, may_be_write, written
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.results import instant_named
 from airflow_hudi.task_fate import may_pass
-from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import ConfigError, FormatError, HudiError, StorageError, StorageNotFoundError
@@ -27,6 +27,16 @@ from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
+PENDING: Final = "pending"
+COMPLETED: Final = "completed"
+
+REPEAT_SECONDS: Final = 900.0
+
+Mark = dict[str, Any]
+"""Where a watcher is, as JSON: of pending instants those that it reported, and when, in seconds since the epoch; of
+completed ones (`at`) all that are on the timeline, with the newest write there (`newest`). Completion times are not
+compared: a writer's clock may be behind, and local time goes back an hour when summer time ends.
+"""
 _MARK: Final = "airflow_hudi_mark"
 """The key in the asset's state store."""
 _UNCHANGED_SECONDS: Final = 30.0
@@ -37,6 +47,65 @@ yielded; with a mark that is stored before, a triggerer that ends in between wou
 """
 _LONGEST_PAUSE: Final = 300.0
 """Seconds at most between two looks for a table that is not there, where its interval is not longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Which instants are looked for: those that are `pending`, as long as they are, or that are `completed` since. By
+    the names of `actions` on pending or completed files; without any, every table service that is pending, and every
+    completed write as HudiCommitSensor counts them: compactions and clusterings are none. What is still pending
+    `repeat_seconds` after it was reported is reported once more: the run that took it may have failed for good. Raises
+    ConfigError for another state.
+    """
+
+    state: str
+    actions: tuple[str, ...] = ()
+    repeat_seconds: float = REPEAT_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.state not in (PENDING, COMPLETED):
+            raise ConfigError(f"unknown state {self.state!r} to watch", remedy=f"{PENDING} or {COMPLETED}")
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an instant is one of them."""
+        if instant.is_completed != (self.state == COMPLETED):
+            return False
+        if self.actions:
+            return bool({instant.action, instant.pending_action} & {*self.actions})
+        return may_be_write(instant) if instant.is_completed else instant.action not in COMMIT_ACTIONS
+
+    def start(self, timeline: Timeline) -> Mark:
+        """Where a watcher begins that has no mark: with what is pending, and behind what is completed."""
+        if self.state == PENDING:
+            return {"reported": {}}
+        return _behind(timeline, [item for item in timeline if self.holds(item)])
+
+    def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
+        """The instants since a mark, oldest first, and the mark behind them; `now` in seconds since the epoch. A mark
+        of another form is of no instant.
+        """
+        found = [item for item in timeline if self.holds(item)]
+        if self.state == PENDING:
+            given = mark.get("reported")
+            reported = given if isinstance(given, dict) else {}
+            times = {item.requested_time: reported.get(item.requested_time, 0.0) for item in found}
+            new = [item for item in found if now - times[item.requested_time] >= self.repeat_seconds]
+            return new, {"reported": times | {item.requested_time: now for item in new}}
+        at = {str(time) for time in mark.get("at") or ()}
+        new = [item for item in found if item.requested_time not in at]
+        return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(timeline, found)
+
+    def gap(self, timeline: Timeline, mark: Mark) -> tuple[str, str] | None:
+        """The requested times between which writes may have been archived unseen: the newest write of the mark, and the
+        first one on the timeline where all of the mark are archived. Else None.
+        """
+        newest, first = str(mark.get("newest") or ""), min(timeline.commits().requested_times, default="")
+        return (newest, first) if self.state == COMPLETED and "" < newest < first else None
+
+
+def _behind(timeline: Timeline, found: Sequence[Instant]) -> Mark:
+    newest = max(timeline.commits().requested_times, default="")
+    return {"newest": newest, "at": [item.requested_time for item in found]}
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):
@@ -105,10 +174,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Timeline]:
         """The table's timeline, with clusterings under their name, whenever a look finds it changed, and every
-        _UNCHANGED_SECONDS; the first look is at once. A look is one listing, in a thread. Storage that fails, and a
-        file that is damaged, are tried again at the next one. What is no table, or has no connection, is looked for
-        again, too, twice as late each time, up to _LONGEST_PAUSE: a stream that raises is started anew by the triggerer
-        in its next loop, for ever.
+        _UNCHANGED_SECONDS. Storage that fails and damaged files are tried again; what is no table twice as late each
+        time, up to _LONGEST_PAUSE: a stream that raises is started anew by the triggerer at once, for ever.
         """
         table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]
         seen: Timeline | None = None
@@ -197,9 +264,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(_MARK, mark)
 
     def _payload(self, new: Sequence[Instant]) -> dict[str, Any]:
-        """What an event says of instants. Services among the writes, which only their metadata shows, are left out,
-        but where the actions are named.
-        """
+        """What an event says of instants, without services among the writes, unless the actions are named."""
         reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
         found = [(item, _metadata(reader, item)) for item in new]
         instants = [
@@ -211,9 +276,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
 
 def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
-    """What an event says of an instant; of a completed write what it wrote, where its file is still there and can be
-    read. Raises StorageError where that may be found out later.
-    """
+    """What an event says of an instant; of a completed write also what it wrote, where its file can be read."""
     return _details(instant, _metadata(reader, instant))
 
 

@@ -1,4 +1,4 @@
-"""A wait in the triggerer: look after look until something is there, or can no longer be looked at."""
+"""Waits in the triggerer: look after look until something is there, or can no longer be looked at."""
 
 from __future__ import annotations
 
@@ -6,19 +6,35 @@ import asyncio
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_hudi.conditions.condition import Condition
+from airflow_hudi.conditions.instant import InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.writes import CommitCondition, PartitionCondition
 from airflow_hudi.exceptions import HudiSensorFailed
+from airflow_hudi.hooks import HudiHook, is_absolute
 from airflow_hudi.task_fate import in_words, is_permanent, may_pass
-from hudi_core.errors import HudiError, Reminder
+from airflow_hudi.timeline_reader import Look
+from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread_of
+from hudi_core.errors import ConfigError, HudiError, Reminder, StorageNotFoundError
+from hudi_core.storage.base import FileInfo
+from hudi_core.storage.local import followed
+from hudi_core.timeline.timeline import Timeline
 
 _SAID_EVERY = 600.0
 """Seconds between two lines of a wait that may last for days."""
 MAX_ERRORS: Final = 5
 """So many failed looks in a row end a wait."""
+_KINDS: Final[Mapping[str, type[InstantCondition | NoPendingCondition | CommitCondition | PartitionCondition]]] = {
+    "instant": InstantCondition,
+    "no_pending": NoPendingCondition,
+    "commit": CommitCondition,
+    "partition": PartitionCondition,
+}
 
 
 class BaseWaitTrigger(BaseTrigger):
@@ -31,6 +47,9 @@ class BaseWaitTrigger(BaseTrigger):
     :param max_errors: so many failed looks in a row end the wait
     """
 
+    arguments: ClassVar[tuple[str, ...]]
+    """Those of the class itself; the first says what is looked at, and is in every event."""
+
     def __init__(self, *, poll_interval: float = 60.0, max_errors: int = MAX_ERRORS) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.poll_interval = poll_interval
@@ -38,18 +57,8 @@ class BaseWaitTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and every argument of it."""
-        arguments = {**self.arguments, "poll_interval": self.poll_interval, "max_errors": self.max_errors}
-        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
-
-    @property
-    @abstractmethod
-    def arguments(self) -> dict[str, Any]:
-        """Those of the class itself, as JSON."""
-
-    @property
-    @abstractmethod
-    def named(self) -> dict[str, str]:
-        """What is looked at: the one member of every event that says so."""
+        names = (*self.arguments, "poll_interval", "max_errors")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     @abstractmethod
     async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
@@ -62,11 +71,12 @@ class BaseWaitTrigger(BaseTrigger):
         return self.poll_interval
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: `status` "success" with `named` and what was found, or "error" with `message` and `is_permanent`,
-        whether a retry would meet the same.
+        """One event: `status` "success" with the first argument and what was found, or "error" with `message` and
+        `is_permanent`, whether a retry would meet the same.
         """
         errors, started = 0, time.monotonic()
         reminder = Reminder(time.monotonic, every=_SAID_EVERY)
+        named = {self.arguments[0]: getattr(self, self.arguments[0])}
         # Sleep first: the task has just looked, and Airflow 3.3 fails a task whose trigger fires before its worker has
         # ended.
         await asyncio.sleep(self.poll_interval)
@@ -80,33 +90,26 @@ class BaseWaitTrigger(BaseTrigger):
             except Exception as error:
                 # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
                 errors += 1
+                known = isinstance(error, HudiError)
                 if may_pass(error) or not is_permanent(error):
-                    known = isinstance(error, HudiError)
-                    self.log.warning(
-                        "Looking at %s failed: %s", *self.named.values(), in_words(error), exc_info=not known
-                    )
+                    self.log.warning("Looking at %s failed: %s", *named.values(), in_words(error), exc_info=not known)
                 if errors >= self.max_errors or not may_pass(error):
-                    yield self._failed(error)
+                    said = in_words(error) if known else f"{type(error).__name__}: {error}"
+                    permanent = is_permanent(error) and not may_pass(error)
+                    yield _event({"status": "error", **named, "message": said, "is_permanent": permanent})
                     return
             if found is not None:
-                yield self._event({"status": "success", **self.named, **found})
+                yield _event({"status": "success", **named, **found})
                 return
             await asyncio.sleep(self.until_next())
 
-    def _failed(self, error: Exception) -> TriggerEvent:
-        said = in_words(error) if isinstance(error, HudiError) else f"{type(error).__name__}: {error}"
-        permanent = is_permanent(error) and not may_pass(error)
-        return self._event({"status": "error", **self.named, "message": said, "is_permanent": permanent})
 
-    @staticmethod
-    def _event(payload: dict[str, Any]) -> TriggerEvent:
-        return TriggerEvent(payload)  # type: ignore[no-untyped-call]
+def _event(payload: dict[str, Any]) -> TriggerEvent:
+    return TriggerEvent(payload)  # type: ignore[no-untyped-call]
 
 
 def found_in(event: Mapping[str, Any], path: str, logger: Any) -> dict[str, Any]:
-    """What a wait found, by the event of its trigger. Raises HudiSensorFailed when the trigger met an error, and
-    AirflowFailException for one that no retry repairs.
-    """
+    """What a wait found, by its trigger's event. Raises HudiSensorFailed, AirflowFailException where no retry helps."""
     if event.get("status") != "success":
         said = str(event.get("message", "the trigger fired without saying why"))
         if event.get("is_permanent"):
@@ -114,3 +117,146 @@ def found_in(event: Mapping[str, Any], path: str, logger: Any) -> dict[str, Any]
             raise AirflowFailException(said)
         raise HudiSensorFailed(said, path=path)
     return {name: value for name, value in event.items() if name != "status"}
+
+
+def condition_json(condition: Condition) -> dict[str, Any]:
+    """A condition's `kind` and arguments, as JSON. Raises ConfigError for one of another class."""
+    for kind, known in _KINDS.items():
+        if isinstance(condition, known):
+            return {"kind": kind, **condition.as_json()}
+    raise ConfigError(f"{type(condition).__name__} is no known condition")
+
+
+def condition_of(document: Mapping[str, Any]) -> Condition:
+    """The condition of its JSON. Raises ConfigError."""
+    arguments = dict(document)
+    kind = arguments.pop("kind", None)
+    if kind not in _KINDS:
+        raise ConfigError(f"unknown condition {kind!r}", remedy=f"one of {', '.join(_KINDS)}")
+    try:
+        return _KINDS[kind](**arguments)
+    except TypeError as error:
+        raise ConfigError(
+            f"a condition {kind} has other arguments: {error}",
+            remedy="let the sensor make the trigger; where the provider was updated, clear the task",
+        ) from error
+
+
+class HudiConditionTrigger(BaseWaitTrigger):
+    """Fires once when the condition holds, or when it can no longer be checked; see BaseWaitTrigger.
+
+    A look is one listing, in a thread. Triggers of one table share their looks, and what a look shows is judged only
+    where the timeline has changed (shared_timeline.SharedTimeline).
+
+    :param table: the table, as HudiHook.table_uri takes it
+    :param condition: condition_json of what is waited for
+    :param hudi_conn_id: connection of type `hudi`, or None
+    """
+
+    arguments = ("table", "condition", "hudi_conn_id")
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        condition: Mapping[str, Any],
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.condition = dict(condition)
+        self.hudi_conn_id = hudi_conn_id
+        self._waited: tuple[Condition, SharedTimeline] | None = None
+        self._seen: Timeline | None = None
+
+    async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
+        if self._waited is None:
+            # Not where the trigger is made: an error there would end the triggerer.
+            condition = condition_of(self.condition)
+            self._waited = condition, SharedTimeline.of(self.table, self.hudi_conn_id, condition.action)
+        condition, table = self._waited
+        look, says = await table.look(self.poll_interval), is_due()
+        found: tuple[Mapping[str, Any] | None, str] = (None, "")
+        if look.timeline is not self._seen or says:
+            found = await table.in_thread(_check, condition, look, says)
+        self._seen = look.timeline
+        return found
+
+    def until_next(self) -> float:
+        """See BaseWaitTrigger: triggers of one table fall into step."""
+        return self.poll_interval if self._waited is None else self._waited[1].until_next(self.poll_interval)
+
+
+def _check(condition: Condition, look: Look, says: bool) -> tuple[dict[str, Any] | None, str]:
+    """What was found, or what the wait says where that is due."""
+    found = condition.check(look)
+    return found, condition.waiting(look) if found is None and says else ""
+
+
+@dataclass(slots=True)
+class AwaitedSource:
+    """Whether the rows of an overwrite have arrived, by the operator's look and its trigger's: a Parquet file, or a
+    folder of them, which is there when a file named .parquet is in it, or with `marker` when that file is in it.
+    """
+
+    address: str
+    marker: str
+    hudi_conn_id: str | None
+    _seen: list[FileInfo] = field(default_factory=list, init=False)
+    """What the last look of a wait showed."""
+
+    def is_there(self) -> bool:
+        """By one listing of the folder and, without a marker, the request for a file. Raises as HudiHook.storage."""
+        return bool(self._files())
+
+    def has_arrived(self) -> bool:
+        """Of each look of a wait: without a marker two in a row show the same, since what is being copied grows."""
+        before, self._seen = self._seen, self._files()
+        return bool(self._seen) and (bool(self.marker) or self._seen == before)
+
+    def _files(self) -> list[FileInfo]:
+        """The files by which it is there; none where it is not."""
+        hook, address = HudiHook(self.hudi_conn_id), followed(self.address.rstrip("/"))
+        files = hook.storage(address).list_files("")
+        if self.marker:
+            return [info for info in files if info.name == self.marker]
+        if any(info.name.endswith(".parquet") and not info.name.startswith(("_", ".")) for info in files):
+            return files
+        folder, _, name = address.rpartition("/")
+        if not is_absolute(folder):
+            return []  # the folder of a bucket is none
+        try:
+            return [hook.storage(folder).stat(name)]
+        except StorageNotFoundError:
+            return []
+
+    def late(self, seconds: float) -> str:
+        """What is said of one that is not there after so many seconds."""
+        lacks = f"no {self.marker} in it" if self.marker else "no Parquet files, or not the same at two looks,"
+        return f"the source {self.address} has not arrived: {lacks} after a wait of {seconds:.0f} s"
+
+
+class HudiSourceTrigger(BaseWaitTrigger):
+    """Fires once when the source is there, or when it can no longer be looked at; see BaseWaitTrigger.
+
+    :param source: the address of a Parquet file, or of a folder of them
+    :param marker: the file that is in the folder when all others are; empty where files that are the same at two looks
+        are enough
+    :param hudi_conn_id: connection of type `hudi`, or None
+    """
+
+    arguments = ("source", "marker", "hudi_conn_id")
+
+    def __init__(
+        self, *, source: str, marker: str = "", hudi_conn_id: str | None = HudiHook.default_conn_name, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.marker = marker
+        self.hudi_conn_id = hudi_conn_id
+        self._awaited = AwaitedSource(source, marker, hudi_conn_id)
+
+    async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
+        is_there = await in_thread_of(self.source, self.hudi_conn_id, self._awaited.has_arrived)
+        return ({} if is_there else None), f"{self.source} is not there yet" if not is_there and is_due() else ""

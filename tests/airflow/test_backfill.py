@@ -45,7 +45,7 @@ OWN_DAG = """
 import os
 from datetime import datetime, timezone
 from airflow.sdk import DAG
-from airflow_hudi.operators.clean import HudiCleanOperator
+from airflow_hudi.operators.service import HudiCleanOperator
 with DAG("own", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=timezone.utc), catchup=False,
          end_date=datetime(2026, 2, 28, tzinfo=timezone.utc), max_active_runs=1):
     HudiCleanOperator(task_id="clean", table=os.environ["AIRFLOW_HUDI_TABLE"],

@@ -17,9 +17,9 @@ DAGS = """
 import json, os
 from datetime import datetime, timedelta, timezone
 from airflow.sdk import DAG
-from airflow_hudi.operators.compaction import HudiCompactionOperator
+from airflow_hudi.operators.service import HudiCompactionOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
-from airflow_hudi.sensors.commit import HudiCommitSensor
+from airflow_hudi.sensors import HudiCommitSensor
 
 given = json.loads(os.environ["GIVEN"])
 again = {"retries": 3, "retry_delay": timedelta(minutes=5), "hudi_conn_id": None}

@@ -25,10 +25,10 @@ def test_airflow_shows_what_the_provider_has(airflow_environment: dict[str, str]
     (whole,) = shown(airflow_environment, "get", "airflow-hudi", "--full")
     text = json.dumps(whole)
     for expected in (
-        "airflow_hudi.hooks.hudi.HudiHook",
+        "airflow_hudi.hooks.HudiHook",
         "airflow_hudi.operators.table_services",
-        "airflow_hudi.sensors.partition",
-        "airflow_hudi.triggers.condition",
+        "airflow_hudi.sensors",
+        "airflow_hudi.triggers.wait",
         "airflow_hudi.links.HudiTableLink",
         "airflow_hudi.notifier.HudiNotifier",
         "airflow_hudi.assets.create_asset",

@@ -38,9 +38,7 @@ import json, os
 from datetime import datetime, timezone
 from airflow.sdk import DAG
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
-from airflow_hudi.sensors.commit import HudiCommitSensor
-from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
-from airflow_hudi.sensors.partition import HudiPartitionSensor
+from airflow_hudi.sensors import HudiCommitSensor, HudiNoPendingSensor, HudiPartitionSensor
 
 given = json.loads(os.environ["GIVEN"])
 later = {"poke_interval": 2, "completed_after": given["now"], "table": given["written"]}

@@ -109,7 +109,7 @@ def test_packages_hold_no_code_in_init() -> None:
             ("pyarrow", "pyspark", "numpy"),
         ),
         (
-            "import airflow_hudi.operators.compaction, airflow_hudi.sensors.instant, airflow_hudi.triggers.condition",
+            "import airflow_hudi.operators.service, airflow_hudi.sensors, airflow_hudi.triggers.wait",
             ("pyarrow", "pyspark"),
         ),
     ],

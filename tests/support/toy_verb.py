@@ -5,6 +5,7 @@ data files, each partition in a task of the engine.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hudi_core.request.results import Result
@@ -72,3 +73,8 @@ def weigh(share: Share, attempt: TaskAttempt) -> Weight:
 
     files = LocalStorage(share.table).list_files(share.partition)
     return Weight(sum(info.size for info in files if not info.name.startswith(".hoodie_partition")))
+
+
+def register_in(folder: Path) -> None:
+    """Writes what gives every Python process whose PYTHONPATH begins with the folder the line of the registry."""
+    (folder / "sitecustomize.py").write_text(f"from hudi_core.verbs.request import VERBS\nVERBS['weigh'] = {LINE!r}\n")

@@ -14,16 +14,14 @@ from airflow_hudi.assets import hudi_asset
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.archive import HudiArchiveOperator
-from airflow_hudi.operators.compaction import HudiCompactionOperator
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiInsertOverwriteOperator
+from airflow_hudi.operators.repair import HudiSavepointOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
-from airflow_hudi.operators.savepoint import HudiSavepointOperator
+from airflow_hudi.operators.service import HudiCompactionOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
-from airflow_hudi.sensors.instant import HudiInstantSensor
-from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
-from airflow_hudi.sensors.partition import HudiPartitionSensor
+from airflow_hudi.sensors import HudiInstantSensor, HudiNoPendingSensor, HudiPartitionSensor
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from hudi_core.errors import ConfigError, HudiError
 from tests.support.fake_spark_submit import RENDERED, Store, context

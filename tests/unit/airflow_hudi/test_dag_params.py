@@ -19,7 +19,7 @@ from airflow_hudi.dag_params import (
     required_text,
     runs_at_once,
 )
-from airflow_hudi.sensors.instant import HudiInstantSensor
+from airflow_hudi.sensors import HudiInstantSensor
 from hudi_core.errors import ConfigError
 
 

@@ -10,7 +10,7 @@ import jsonschema
 
 import airflow_hudi
 from airflow_hudi.get_provider_info import get_provider_info
-from airflow_hudi.hooks.hudi import STORAGE_OPTIONS, HudiHook
+from airflow_hudi.hooks import STORAGE_OPTIONS, HudiHook
 
 
 def test_is_valid_by_airflows_own_schema() -> None:
@@ -29,15 +29,16 @@ def test_names_every_module_of_the_package() -> None:
         listed = {name for entry in info[kind] for name in entry["python-modules"]}
         package = importlib.import_module(f"airflow_hudi.{kind}")
         found = set()
-        for module in pkgutil.iter_modules(package.__path__, f"airflow_hudi.{kind}."):
-            classes = vars(importlib.import_module(module.name)).values()
+        below = pkgutil.iter_modules(getattr(package, "__path__", ()), f"airflow_hudi.{kind}.")
+        for name in (package.__name__, *(module.name for module in below)):
+            classes = vars(importlib.import_module(name)).values()
             own = [
                 value
                 for value in classes
-                if isinstance(value, type) and value.__module__ == module.name and not value.__name__.startswith("Base")
+                if isinstance(value, type) and value.__module__ == name and not value.__name__.startswith("Base")
             ]
             if any(base in (parent.__name__ for parent in value.__mro__) for value in own):
-                found.add(module.name)
+                found.add(name)
         assert found == listed
 
 

@@ -13,7 +13,7 @@ from airflow_hudi.get_provider_info import get_provider_info
 PACKAGE = Path(airflow_hudi.__file__).parent
 MODULES = [
     "airflow_hudi.get_provider_info",
-    "airflow_hudi.hooks.hudi",
+    "airflow_hudi.hooks",
     "airflow_hudi.assets",
     "airflow_hudi.maintenance_dag",
     "airflow_hudi.notifier",

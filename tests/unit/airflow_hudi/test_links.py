@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_hudi.links import HudiSparkLink, HudiTableLink, console_link
-from airflow_hudi.operators.clean import HudiCleanOperator
+from airflow_hudi.operators.service import HudiCleanOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 NO_KEY: Any = None

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_hudi.conditions.condition import Condition, NoPendingCondition, condition_json, condition_of, seconds_in
-from airflow_hudi.conditions.instant import InstantCondition
-from airflow_hudi.conditions.partitions import PartitionCondition
-from airflow_hudi.conditions.writes import CommitCondition
+from airflow_hudi.conditions.condition import Condition, seconds_in
+from airflow_hudi.conditions.instant import InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.writes import CommitCondition, PartitionCondition
+from airflow_hudi.triggers.wait import condition_json, condition_of
 from hudi_core.errors import ConfigError
 from tests.support.looks import look_at
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from airflow_hudi.arguments import as_texts
 from airflow_hudi.jobs.job_arguments import (
     LONGEST_ARGUMENT,
     application_name,
-    as_texts,
     parts_of,
     refuse_secret_properties,
     request_argument,

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_hudi.exceptions import HudiInputRefused, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.byte_budget import ByteBudget
-from airflow_hudi.jobs.rounds import Rounds, has_done, is_held, shown
+from airflow_hudi.jobs.rounds import ByteBudget, Rounds, has_done, is_held, shown
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.jobs.waiting import Patience
 from hudi_core.errors import ConfigError, ConflictError

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobKilled
+from airflow_hudi.jobs import waiting
 from airflow_hudi.jobs.waiting import Held, Patience, wait_for_others
 
 PATIENCE = Patience(poll_interval=10, timeout=35)
@@ -29,7 +32,8 @@ def held(is_over: Callable[[], bool] = lambda: True) -> Held:
 def wait(
     attempts: Iterator[str | Held], clock: Clock, is_stopped: Callable[[], bool] = lambda: False
 ) -> tuple[str, float]:
-    done = wait_for_others(lambda: next(attempts), is_stopped, PATIENCE, clock=lambda: clock.now, sleep=clock.sleep)
+    with patch.object(waiting, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=clock.sleep)):
+        done = wait_for_others(lambda: next(attempts), is_stopped, PATIENCE)
     return done, clock.now
 
 

@@ -14,16 +14,23 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.archive import HudiArchiveOperator
-from airflow_hudi.operators.clean import HudiCleanOperator
-from airflow_hudi.operators.clustering import HudiClusteringOperator
-from airflow_hudi.operators.compaction import HudiCompactionOperator, HudiLogCompactionOperator
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
-from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiInsertOverwriteOperator
-from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
+from airflow_hudi.operators.repair import (
+    HudiRestoreOperator,
+    HudiSavepointOperator,
+    HudiTakeoverOperator,
+    HudiUnscheduleOperator,
+)
 from airflow_hudi.operators.rollback import HudiRollbackOperator
-from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
+from airflow_hudi.operators.service import (
+    HudiCleanOperator,
+    HudiClusteringOperator,
+    HudiCompactionOperator,
+    HudiIndexingOperator,
+    HudiLogCompactionOperator,
+)
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import RENDERED, Store, context, requests

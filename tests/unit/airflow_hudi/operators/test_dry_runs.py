@@ -12,17 +12,19 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from airflow.sdk.execution_time.task_runner import _handle_current_task_success
 
+from airflow_hudi import metrics
 from airflow_hudi.assets import table_asset
 from airflow_hudi.operators.archive import HudiArchiveOperator
-from airflow_hudi.operators.clean import HudiCleanOperator
-from airflow_hudi.operators.clustering import HudiClusteringOperator
-from airflow_hudi.operators.compaction import HudiCompactionOperator, HudiLogCompactionOperator
-from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiInsertOverwriteOperator
-from airflow_hudi.operators.repair import HudiUnscheduleOperator
+from airflow_hudi.operators.repair import HudiRestoreOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
-from airflow_hudi.operators.savepoint import HudiRestoreOperator
-from airflow_hudi.reports import metrics
+from airflow_hudi.operators.service import (
+    HudiCleanOperator,
+    HudiClusteringOperator,
+    HudiCompactionOperator,
+    HudiIndexingOperator,
+    HudiLogCompactionOperator,
+)
 from hudi_core.table import HudiTable
 from tests.support.damaged_files import tree
 from tests.support.fake_spark_submit import RENDERED, Store, context, requests

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy
-from airflow_hudi.jobs import rounds
+from airflow_hudi.jobs import rounds, waiting
 from airflow_hudi.jobs.engine_job import EngineJob
 from hudi_core.table import HudiTable
 from hudi_core.transaction.claim import Claim, claim
@@ -39,7 +39,7 @@ def held_by_another(table: Path, instant: str) -> Claim:
 def let_go_meanwhile(held: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other process releases its claim while the task waits for the first time."""
     clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=lambda _: held.release())
-    monkeypatch.setattr(rounds, "time", clock)
+    monkeypatch.setattr(waiting, "time", clock)
 
 
 def test_who_waits_for_another_runner_says_so_and_gives_up(
@@ -96,7 +96,7 @@ def test_a_run_that_others_hold_is_waited_for_after_work_that_took_longer(
     clock = [0.0]
     monkeypatch.setattr(EngineJob, "run", slow)
     waits = SimpleNamespace(time=time.time, monotonic=lambda: clock[0], sleep=lambda _: held.release())
-    monkeypatch.setattr(rounds, "time", waits)
+    monkeypatch.setattr(waiting, "time", waits)
     result = operator_on(busy, services="compaction", engine="local", conflict_timeout=999.0).execute(context())
     assert (result["done"], states(busy, "compaction")) == (1, {"completed"})
 
@@ -107,7 +107,8 @@ def test_the_minutes_of_a_policy_go_on_while_others_hold_a_run(
     busy = golden("9", "mor_compaction_requested").table
     held = held_by_another(busy, pending_instant(busy))
     earlier = SimpleNamespace(time=lambda: time.time() - 60, monotonic=time.monotonic, sleep=lambda _: held.release())
-    monkeypatch.setattr(rounds, "time", earlier)
+    for module in (rounds, waiting):
+        monkeypatch.setattr(module, "time", earlier)
     policy = {"services": {"compaction": None}, "budget": {"minutes": 1}}
     result = operator_on(busy, policy=policy, engine="local", nothing_to_do="succeed").execute(context())
     assert of(result, busy, "compaction")["reason"] == "the time until which work may be started is over"

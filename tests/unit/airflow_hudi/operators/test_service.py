@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.operators.clustering import HudiClusteringOperator
-from airflow_hudi.operators.compaction import HudiCompactionOperator
+from airflow_hudi.operators.service import HudiClusteringOperator, HudiCompactionOperator
 from hudi_core.table import HudiTable
 from tests.support.damaged_files import tree
 from tests.support.fake_spark_submit import Store, context, requests

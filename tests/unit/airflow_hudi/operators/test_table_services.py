@@ -17,7 +17,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators import table_services
@@ -150,7 +150,7 @@ def test_who_runs_a_plan_of_others_says_which_options_were_not_used(
 def test_a_plan_of_an_earlier_try_is_the_tasks_own(golden: Golden, submitted: Path) -> None:
     columns, table, store = "hoodie.clustering.plan.strategy.sort.columns", golden("9", "cow_basic").table, Store()
     task = operator_on(table, services="clustering", engine="local", options={columns: "id"})
-    TaskStore(store).plan_after(str(int(1000 * time.time())))  # as the first try, which planned and died
+    TaskStore(store).after = str(int(1000 * time.time()))  # as the first try, which planned and died
     request = ScheduleRequest(str(table), service="clustering", options={columns: "id"})
     HudiTable.open(str(table)).run(request, LocalEngine(1))
     (result,) = task.execute(context(store))["results"]

@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.conditions.condition import condition_json
 from airflow_hudi.conditions.instant import InstantCondition
-from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.hooks import HudiHook
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import shared_timeline, timeline_events, wait
-from airflow_hudi.triggers.condition import HudiConditionTrigger
 from airflow_hudi.triggers.shared_timeline import THREADS, SharedTimeline
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
+from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_json
 from hudi_core.errors import StorageError
 
 Put = Callable[..., None]

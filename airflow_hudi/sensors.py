@@ -1,0 +1,241 @@
+"""The sensors: each looks at a table until its condition holds, here or in the triggerer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
+
+from airflow_hudi import metrics
+from airflow_hudi.arguments import REQUIRED, CheckedArguments, check_literal_choice, is_literal, partitions_in
+from airflow_hudi.conditions.condition import Condition, bound_of, seconds_in
+from airflow_hudi.conditions.instant import ACTIONS, PENDING, STATES, InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.writes import ALL, ANY, CommitCondition, PartitionCondition
+from airflow_hudi.hooks import HudiHook
+from airflow_hudi.jobs.task_store import TaskStore
+from airflow_hudi.task_fate import fails_for_good, in_words, may_pass
+from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers.wait import MAX_ERRORS, HudiConditionTrigger, condition_json, found_in
+from hudi_core.errors import HudiError
+from hudi_core.request.secrets import refuse_secret_address
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+_WHERE: Final = ("table", "hudi_conn_id")
+"""The arguments of every sensor; the others are those of its condition."""
+
+
+class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
+    """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
+
+    A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
+    fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to wait.MAX_ERRORS
+    times in a row. What no retry can repair fails the task without further ones (task_fate.is_permanent).
+
+    :param table: the table's path or URI, or its path below the connection's base path (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
+        is True
+    """
+
+    table: str = REQUIRED
+    hudi_conn_id: str | None = HudiHook.default_conn_name
+    deferrable: bool = conf.getboolean("hudi", "default_deferrable", fallback=True)
+    template_fields: Sequence[str] = _WHERE
+    ui_color = "#d9ecf2"
+
+    _condition: Condition | None = None
+    _reader: TimelineReader | None = None
+    _metrics: metrics.LookMetrics  # made with the reader
+    _errors = 0
+
+    def check_arguments(self) -> None:
+        """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
+        if is_literal(self.table):
+            refuse_secret_address(self.table, what="the address of the table")
+        if is_literal(*(getattr(self, name) for name in self.template_fields if name not in _WHERE)):
+            self.condition()
+
+    @abstractmethod
+    def condition(self) -> Condition:
+        """What is waited for, by the arguments as they are rendered. Raises ConfigError."""
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """One look at the table. Raises HudiError where another one does not help."""
+        if self._condition is None:
+            self._condition = self.condition()
+        is_new_process = self.reschedule and not self.deferrable
+        store = TaskStore(context.get("task_state_store") if is_new_process else None)
+        try:
+            if self._reader is None:
+                hook = HudiHook(self.hudi_conn_id or None)
+                self._reader = hook.timeline(self.table, self._condition.action)
+                self._metrics = metrics.LookMetrics(hook)
+            look = self._reader.look()
+            if is_new_process:
+                # It does not know what the timeline was like before.
+                metrics.report_age(look)
+            else:
+                self._metrics.report(look)
+            found = self._condition.check(look)
+        except HudiError as error:
+            self._reader = None
+            self._errors = (self._errors or store.errors) + 1
+            is_last = self._errors >= MAX_ERRORS or not may_pass(error)
+            store.keep_errors(0 if is_last else self._errors)
+            if is_last:
+                raise
+            self.log.warning("Looking at %s failed: %s", self.table, in_words(error))
+            return PokeReturnValue(is_done=False)
+        self._errors = 0
+        store.keep_errors(0)
+        if found is None:
+            self.log.info("%s", self._condition.waiting(look))
+            return PokeReturnValue(is_done=False)
+        return PokeReturnValue(is_done=True, xcom_value=self._result({"table": self.table, **found}))
+
+    def execute(self, context: Context) -> Any:
+        """Looks once, then waits in the triggerer, or here when not deferrable."""
+        try:
+            if not self.deferrable:
+                return super().execute(context)
+            looked = self.poke(context)
+        except AirflowSensorTimeout as error:
+            raise self._timed_out() from error
+        except (HudiError, AirflowNotFoundException) as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(f"skipped, as soft_fail or never_fail says: {error}") from error
+            if may_pass(error):
+                raise
+            with fails_for_good(self.log):
+                raise
+        if looked.is_done:
+            return looked.xcom_value
+        trigger = HudiConditionTrigger(
+            table=self.table,
+            condition=condition_json(self.condition()),
+            hudi_conn_id=self.hudi_conn_id or None,
+            poll_interval=self.poke_interval,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """See BaseSensorOperator; a wait in the triggerer that took too long is named."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSensorTimeout as error:
+            raise self._timed_out() from error
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Where the task resumes after its trigger fired. Raises as wait.found_in."""
+        return self._result(found_in(event, self.table, self.log))
+
+    def _timed_out(self) -> AirflowSensorTimeout:
+        return AirflowSensorTimeout(f"{self.table} has shown {self.condition().unmet()} for {self.timeout:.0f} s")
+
+    def _result(self, found: dict[str, Any]) -> dict[str, Any]:
+        self.log.info("Found %s", ", ".join(f"{name} {value}" for name, value in found.items() if name != "table"))
+        return found
+
+
+class HudiCommitSensor(BaseHudiSensor):
+    """Succeeds when a write has completed; compactions and clusterings, which change no row, are none.
+
+    XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the write that
+    completed first. `completed` is its completion time: as `completed_after` it makes the next run wait for the next
+    write. On table version 6 that is the modification time of a file: writes of one such moment (a second on S3) are
+    one event.
+
+    :param completed_after: only for writes that completed later, such as `{{ data_interval_end }}`, see
+        condition.CompletedAfter; empty: any that is on the timeline (templated)
+    """
+
+    completed_after: str | datetime | None = None
+    template_fields = (*BaseHudiSensor.template_fields, "completed_after")
+
+    def condition(self) -> CommitCondition:
+        return CommitCondition(bound_of(self.completed_after))
+
+
+class HudiInstantSensor(BaseHudiSensor):
+    """Succeeds when the timeline holds an instant, which is its XCom: `{"table", "instant", "action", "state"}`.
+
+    :param action: the action to wait for, by the name on its pending files (`compaction`, `clean`…) or, for writes,
+        `commit`, `deltacommit`, `replacecommit` (templated)
+    :param state: `requested`, `inflight`, `completed`, or `pending` for either of the first two: a compaction of a dead
+        attempt is worth running, too (templated)
+    :param instant: wait for this instant only (templated)
+    :param after: only for instants later than this one; an indexing is planned before the latest write (templated)
+    :param completed_after: with the state `completed`, as of HudiCommitSensor (templated)
+    """
+
+    action: str = "compaction"
+    state: str = PENDING
+    instant: str | None = None
+    after: str | None = None
+    completed_after: str | datetime | None = None
+    template_fields = (*BaseHudiSensor.template_fields, "action", "state", "instant", "after", "completed_after")
+
+    def check_arguments(self) -> None:
+        super().check_arguments()
+        check_literal_choice("state", self.state, STATES)
+        check_literal_choice("action", self.action, ACTIONS)
+
+    def condition(self) -> InstantCondition:
+        bound = bound_of(self.completed_after)
+        return InstantCondition(self.action, self.state, self.instant or None, self.after or None, bound)
+
+
+class HudiNoPendingSensor(BaseHudiSensor):
+    """Succeeds when no instant is pending for longer than `pending_age`.
+
+    XCom: `{"table", "pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many instants are still
+    pending, none of them for too long, and the oldest of them or None.
+
+    :param pending_age: how long an instant may be pending: seconds, a timedelta, or a text such as `90s`, `30m`, `6h`
+        or `2d`; with 0 none may be (templated)
+    :param action: only instants of this action, by the name on its pending files; empty: of any (templated)
+    """
+
+    pending_age: float | str | timedelta = 0
+    action: str | None = None
+    template_fields = (*BaseHudiSensor.template_fields, "pending_age", "action")
+
+    def check_arguments(self) -> None:
+        super().check_arguments()
+        check_literal_choice("action", self.action, ACTIONS)
+
+    def condition(self) -> NoPendingCondition:
+        return NoPendingCondition(seconds_in(self.pending_age), self.action or "")
+
+
+class HudiPartitionSensor(BaseHudiSensor):
+    """Succeeds when partitions were written; a delete_partition takes one away again. Compactions and clusterings are
+    no writes.
+
+    XCom: `{"table", "partitions": [{"partition", "instant", "completed"}]}`: those that arrived, each with the last
+    write to it. `completed` is None where that write is archived and was known by its files only.
+
+    :param partitions: paths of partitions as their folders are named (`day=2026-01-02`), as a list, or as a text that
+        separates them by commas or lines; those of a list are taken as they are (templated)
+    :param match: `all` of them, which is meant when it is empty, or `any` (templated)
+    :param completed_after: as of HudiCommitSensor; only by writes that are still on the timeline (templated)
+    """
+
+    partitions: Sequence[str] | str = REQUIRED
+    match: str = ALL
+    completed_after: str | datetime | None = None
+    template_fields = (*BaseHudiSensor.template_fields, "partitions", "match", "completed_after")
+
+    def check_arguments(self) -> None:
+        super().check_arguments()
+        check_literal_choice("match", self.match, (ALL, ANY))
+
+    def condition(self) -> PartitionCondition:
+        return PartitionCondition(partitions_in(self.partitions), self.match or ALL, bound_of(self.completed_after))
