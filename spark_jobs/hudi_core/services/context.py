@@ -63,7 +63,7 @@ class TableContext(ReadContext):
 
     def completer(self, claim: Claim, owner: Owner) -> Completer:
         """Completes the instant of `claim`; call its finish_decided right after the claim."""
-        return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
+        return Completer(self.active, claim, partial(self.lock, owner, claim.instant), self.clock())
 
     def metadata_publisher(self, epoch: int = 0, schema: AvroSchema | None = None) -> MetadataPublisher | None:
         """The metadata table's writer, if any; `epoch` is in log files' names, `schema` a new one of the table."""
@@ -72,18 +72,20 @@ class TableContext(ReadContext):
         token = WriteToken(0, epoch, 0)
         return MetadataPublisher(self.storage, self.config, token, self.clock(), self.options, schema)
 
-    def check_recordable(self) -> None:
+    def check_recordable(self, *, deletes: bool = False) -> None:
         """Raises where the metadata table cannot record that files go: MetadataPublisher.check."""
         publisher = self.metadata_publisher()
         if publisher is not None:
-            publisher.check()
+            publisher.check(deletes=deletes)
 
     def workers(self, engine: Engine, epoch: int) -> Workers:
         return Workers(engine, epoch, self.uri, self.storage_options)
 
-    def lock(self, owner: Owner) -> TableLock:
-        """The table's lock, as the options name it; not taken yet."""
-        lock = table_lock(self.storage, self.config, self.options, owner, storage_options=self.storage_options)
+    def lock(self, owner: Owner, instant: str = "") -> TableLock:
+        """The table's lock, as the options name it; not taken yet. `instant` is one that `owner` has claimed."""
+        lock = table_lock(
+            self.storage, self.config, self.options, owner, storage_options=self.storage_options, instant=instant
+        )
         lock.on_taken = partial(look_again, self.storage)
         return lock
 

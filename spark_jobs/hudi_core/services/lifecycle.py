@@ -32,7 +32,6 @@ from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.commit import Completer, Precondition, Publish
 from hudi_core.transaction.owner import Owner
 
@@ -139,8 +138,7 @@ class Job(ABC, Generic[Plan, Done]):
         """Cleans up behind an earlier run; `decided`: that was cut off before the completion, which was done now."""
 
     def forget(self) -> None:
-        """The last step, with the claim released. Of an instant that is over no claim stays."""
-        forget_claims(self.storage, self.instant)
+        """The last step, with the claim released. Of an instant that is over no claim stays (Claim.is_over)."""
 
     def refused(self) -> None:
         """Called instead of `forget`, with the claim released, behind a ConflictError."""
@@ -192,6 +190,7 @@ def _clean_up_behind(job: Job[Plan, Done]) -> None:
     with claim, job.context.lock(job.owner):  # taking the lock also breaks the one that the dead run may have left
         log.info("%s was completed by a run that died right after", job.instant)
         job.clean_up_completed(decided=False)
+        claim.is_over = True
     job.forget()
 
 
@@ -223,16 +222,22 @@ def _run_claimed(job: Job[Plan, Done], plan: Plan) -> tuple[bool, Done | None]:
     with ExitStack() as stack:
         job.fence(stack)
         owned = stack.enter_context(claimed(job.context, job.instant, job.owner))
-        if owned.completed is not None:
-            job.clean_up_completed(decided=True)
-            return True, None
-        if not job.find(job.active.load()).is_completed:
-            if owned.withdrawn:
-                # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
-                plan = job.plan(job.active.load())
-            return True, _attempt(job, plan, owned.held, owned.completer)
-        if job.revisits:
-            job.clean_up_completed(decided=False)
+        ran = _run_owned(job, plan, owned)
+        owned.held.is_over = True
+    return ran
+
+
+def _run_owned(job: Job[Plan, Done], plan: Plan, owned: Claimed) -> tuple[bool, Done | None]:
+    if owned.completed is not None:
+        job.clean_up_completed(decided=True)
+        return True, None
+    if not job.find(job.active.load()).is_completed:
+        if owned.withdrawn:
+            # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
+            plan = job.plan(job.active.load())
+        return True, _attempt(job, plan, owned.held, owned.completer)
+    if job.revisits:
+        job.clean_up_completed(decided=False)
     return False, None
 
 

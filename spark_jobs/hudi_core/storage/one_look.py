@@ -26,10 +26,11 @@ _ALWAYS_FRESH: Final = (".hoodie/.airflow_hudi", ".hoodie/.heartbeat", ".hoodie/
 """Folders by which processes see each other: what is in them is never remembered."""
 _MOST_REMEMBERED: Final = 16_384
 """Folders and files that one look remembers; behind them the next ones are requested each time they are needed."""
-_COMPLETED: Final = re.compile(r"/\d+_\d+\.[a-z]+$")
-_MOST_COMPLETED: Final = 128
+_FINAL: Final = re.compile(r"/\d+(_\d+\.[a-z]+|\.[a-z]+\.requested)$")
+"""Files of a timeline that nobody writes again: completed ones by their completion time, and plans."""
+_MOST_FINAL: Final = 256
 _MOST_BYTES: Final = 128 << 10
-"""Of one remembered file: 16 MiB of completed files at the most."""
+"""Of one remembered file: 32 MiB of files that are not written again at the most."""
 _UNKNOWN: Final = object()
 _FILES, _NAMES, _FOLDERS, _CONTENT = "files", "names", "folders", "content"
 
@@ -80,7 +81,9 @@ class OneLookStorage(RecordingStorage):
         self._looks: list[_Look] = []
         """Those of all threads: a change by one thread counts for the others."""
         self._looks_guard = threading.Lock()
-        self._completed: dict[str, Any] = {}
+        self._changes = 0
+        self._final: dict[str, tuple[FileInfo | None, Any]] = {}
+        """What was made of files that are not written again, by path, with the file as it was listed."""
 
     @contextmanager
     def one_look(self, *, goes_on: bool = False) -> Iterator[None]:
@@ -117,18 +120,34 @@ class OneLookStorage(RecordingStorage):
             look.forget()
 
     def once(self, path: str, load: Callable[[], T], keep: Callable[[T], bool]) -> T:
-        """What `load` makes of the file `path`, read once a look where `keep` is true of it. The completed file of an
-        instant whose name has the completion time is never written again: it is remembered as long as the storage is.
+        """What `load` makes of the file `path`, read once a look where `keep` is true of it. A plan, and the completed
+        file of an instant whose name has the completion time, are never written again: they are remembered as long as
+        the storage is.
         """
         look = self._look_at(path)
         if look is None:
             return load()
-        if path in self._completed:
-            return cast("T", self._completed[path])
+        if path in self._final:
+            return cast("T", self._final[path][1])
         value = look.once(_CONTENT, path, load, keep)
-        if (_CONTENT, path) in look.seen and _COMPLETED.search(path) and len(self._completed) < _MOST_COMPLETED:
-            self._completed[path] = value
+        if (_CONTENT, path) in look.seen and _FINAL.search(path):
+            self._keep(path, None, value)
         return value
+
+    def content_of(self, info: FileInfo, load: Callable[[], bytes]) -> bytes:
+        """What `load` reads of a data file of the metadata table, once while it is listed with this size and time."""
+        if self._look_at(info.path) is None:
+            return load()
+        listed, content = self._final.get(info.path, (None, b""))
+        if listed != info:
+            changes, content = self._changes, load()
+            if is_small(content) and self._changes == changes:
+                self._keep(info.path, info, content)
+        return cast("bytes", content)
+
+    def _keep(self, path: str, listed: FileInfo | None, value: Any) -> None:
+        if path in self._final or len(self._final) < _MOST_FINAL:
+            self._final[path] = listed, value
 
     def list_files(self, folder: str) -> list[FileInfo]:
         look = self._look_at(folder)
@@ -161,10 +180,18 @@ class OneLookStorage(RecordingStorage):
                 look.forget()  # it was archived or undone since it was listed
             raise
 
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        super().create_exclusive(path, data)
+        if data and is_small(data) and self._look_at(path) is not None and _FINAL.search(path):
+            self._keep(path, None, data)
+
     def delete_folder(self, folder: str) -> list[str]:
         try:
             return super().delete_folder(folder)
         finally:
+            self._changes += 1
+            for path in [path for path in self._final if path.startswith(f"{folder}/")]:
+                self._final.pop(path, None)
             for look in self._all_looks():
                 look.forget()
 
@@ -187,7 +214,8 @@ class OneLookStorage(RecordingStorage):
                 yield
             known = is_there
         finally:
-            self._completed.pop(path, None)
+            self._changes += 1
+            self._final.pop(path, None)
             for look in self._all_looks():
                 look.change(path, is_there=known)
 
@@ -209,6 +237,10 @@ def look_again(storage: Storage) -> None:
 
 def once(storage: Storage, path: str, load: Callable[[], T], keep: Callable[[T], bool] = lambda _: True) -> T:
     return storage.once(path, load, keep) if isinstance(storage, OneLookStorage) else load()
+
+
+def content_of(storage: Storage, info: FileInfo, load: Callable[[], bytes]) -> bytes:
+    return storage.content_of(info, load) if isinstance(storage, OneLookStorage) else load()
 
 
 def is_small(data: bytes) -> bool:

@@ -12,7 +12,16 @@ from hudi_core.config.concurrency_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction.claim_file import ClaimRecord, Decision, close, decide, read_claim, silence, withdraw
+from hudi_core.transaction.claim_file import (
+    ClaimRecord,
+    Decision,
+    close,
+    decide,
+    forget_claims,
+    read_claim,
+    silence,
+    withdraw,
+)
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
 
@@ -26,7 +35,7 @@ class Claim:
     def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
         self.instant, self.epoch, self.owner = folder.instant, record.epoch, record.owner
         self._storage, self._folder, self._record = storage, folder, record
-        self._released = False
+        self._released = self._has_beaten = False
         self._seen: FileInfo | None = None
         """The claim file as it was listed when its content was found to be ours."""
         self._decided_by: int | None = None
@@ -34,6 +43,8 @@ class Claim:
         """An earlier owner's decision that may not be carried out yet; Completer does so before anything else."""
         self.may_have_decided = False
         """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
+        self.is_over = False
+        """Set where the instant is over: the release removes its claims, too."""
         self.heartbeat = Heartbeat(
             self._beat,
             interval_seconds=record.interval_ms / 1000,
@@ -76,10 +87,15 @@ class Claim:
         except ConflictError:
             self.may_have_decided = False
             raise
-        if not self._is_on_record():  # a successor is done with the instant and removed its claims
-            self._storage.delete(self._folder.decision(self.epoch))
-            self.may_have_decided = False
-            raise self._lost("was removed", self._folder.path)
+        try:
+            self.check_owner()
+        except ConflictError:
+            # One that took over has seen the decision, and carries it out. One that is done with the instant removed
+            # our claim before that, and nobody will look at the decision.
+            if not self._is_on_record():
+                self._storage.delete(self._folder.decision(self.epoch))
+                self.may_have_decided = False
+            raise
 
     def settle(self, *, withdrawn: bool = False) -> None:
         """Ends the earlier owner's decision, carried out or (`withdrawn`) not possible: the instant is ours to run."""
@@ -110,13 +126,17 @@ class Claim:
             files = {info.path: info for info in self._storage.list_files(self._folder.path)}
             epochs, listed = epochs_of(info.name for info in files.values()), files.get(self._record.path)
             ours = listed is not None and (listed == self._seen or self._is_on_record())
-            if not epochs or (ours and epochs[-1] == self.epoch):  # first: once released, it is the next owner's
+            is_last = ours and epochs[-1] == self.epoch
+            if is_last or not epochs:  # first: once released, it is the next owner's
                 self._storage.delete(self._folder.hudi_heartbeat)
-            if ours:  # else the instant is over, and a later owner removed all of its claims
-                with suppress(StorageExistsError):  # an earlier call got that far and failed behind it
-                    self._storage.create_exclusive(self._folder.released(self.epoch), b"")
-            if ours or self.epoch not in epochs:
-                self._storage.delete(self._folder.heartbeat(self.epoch))
+            if is_last and self.is_over:
+                forget_claims(self._storage, self.instant, files)
+            else:
+                if ours:  # else the instant is over, and a later owner removed all of its claims
+                    with suppress(StorageExistsError):  # an earlier call got that far and failed behind it
+                        self._storage.create_exclusive(self._folder.released(self.epoch), b"")
+                if self._folder.heartbeat(self.epoch) in files and (ours or self.epoch not in epochs):
+                    self._storage.delete(self._folder.heartbeat(self.epoch))
         finally:
             # Also when the storage failed: the next run of this process may then take over.
             drop_token(self._record.token)
@@ -134,7 +154,10 @@ class Claim:
         return False
 
     def _beat(self) -> None:
-        self._storage.write(self._folder.heartbeat(self.epoch), b"")
+        """The first sign of life for our processes is the claim itself, for Hudi's writers the heartbeat."""
+        if self._has_beaten:
+            self._storage.write(self._folder.heartbeat(self.epoch), b"")
+        self._has_beaten = True
         self._storage.write(self._folder.hudi_heartbeat, b"")
 
 

@@ -114,15 +114,15 @@ def has_let_go(storage: Storage, instant: str) -> bool:
     return is_released(info.name for info in storage.list_files(ClaimFolder(instant).path))
 
 
-def forget_claims(storage: Storage, instant: str) -> None:
+def forget_claims(storage: Storage, instant: str, listed: Mapping[str, FileInfo] | None = None) -> None:
     """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent. Claims of an
     instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the names of their
     files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds it, or nothing,
     and never its own as the highest. A claim is deleted before its decision: a task that finds the claim without one is
-    not of an attempt that is over (markers.check_attempt).
+    not of an attempt that is over (markers.check_attempt). `listed` are the files of the claims' folder by path.
     """
     folder = ClaimFolder(instant)
-    files = storage.list_files(folder.path)
+    files = storage.list_files(folder.path) if listed is None else list(listed.values())
     earlier = epochs_of(info.name for info in files)[:-1]
     for epoch in earlier:
         storage.delete(folder.claim(epoch))

@@ -85,7 +85,6 @@ class Completer:
             decision = Decision(action, completion_time, content, timeline.commits().requested_times)
             lock.check()
             self._claim.decide(decision)
-            self._claim.check()
             return self._put(instant, decision)
 
     def finish_decided(self, instant: str, *, why_not: WhyNot | None = None) -> Instant | None:

@@ -28,6 +28,7 @@ _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.
 
 @dataclass(frozen=True, slots=True)
 class _OverwriteRequest(Request):
+    looks_once = True
     has_units = True  # rows are written, and those that go are taken out of indexes
     partitions: tuple[str, ...] = ()
     token: str | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from types import TracebackType
-from typing import Final
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from hudi_core.config.rows_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.storage.base import Storage
 
+_MOST_KEPT: Final = 1 << 20
+"""Bytes of a new file up to which they are kept in memory as well."""
 _FIRST_SURROGATE: Final = "\ud800"
 """From this character on, Java's order of strings and that of UTF-8 may differ."""
 _UTF_8: Final = b"\xee\xef\xf0\xf1\xf2\xf3\xf4"
@@ -121,6 +124,28 @@ def rows_schema(schema: AvroSchema, *, path: str) -> pa.Schema:
     return pa.schema([field for field in arrow_schema(add_meta_fields(schema), path=path) if field.name != FILE_NAME])
 
 
+class _KeptOutput:
+    """The file that is written, and a copy of its bytes while they are few."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._copy: io.BytesIO | None = io.BytesIO()
+
+    def write(self, data: Any) -> int:
+        if self._copy is not None and self._copy.tell() + memoryview(data).nbytes > _MOST_KEPT:
+            self._copy = None
+        if self._copy is not None:
+            self._copy.write(data)
+        return self._file.write(data)
+
+    def content(self) -> bytes | None:
+        """All that was written; None where that is much."""
+        return None if self._copy is None else self._copy.getvalue()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class BaseFileHandle:
     """A new base file with meta columns; the handle fills `_hoodie_file_name`, which rows come without. An error inside
     a `with` block removes what was written. Memory: one row group of the writer, and FileKeys.
@@ -149,12 +174,16 @@ class BaseFileHandle:
         self.codec = codec.upper()
         self.keys = FileKeys(config) if has_keys else NoKeys()
         """Those of the file; `write` adds its own unless they are known, of copied row groups the caller adds them."""
+        self.content: bytes | None = None
+        """The bytes of the closed file where they are few: then nobody has to read it for its statistics."""
         self._storage = storage
         self._avro = avro
         self._calendar = {} if spark_version is None else {SPARK_VERSION: spark_version}
         self._name = pa.scalar(path.rsplit("/", 1)[-1], pa.string())
-        self._file = storage.open_output(path)
-        self._writer = BaseFileWriter(self._file, self.schema, path=path, style=parquet_style(config, codec))
+        self._file = _KeptOutput(storage.open_output(path))
+        self._writer = BaseFileWriter(
+            cast("BinaryIO", self._file), self.schema, path=path, style=parquet_style(config, codec)
+        )
 
     def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
         """Appends rows in `rows_schema`. `known_keys`: the rows' keys are in `keys` already."""
@@ -182,8 +211,9 @@ class BaseFileHandle:
     def close(self) -> int:
         """Returns the size in bytes."""
         self._writer.close(self._footer())
-        size = self._file.tell()
+        size: int = self._file.tell()
         self._file.close()
+        self.content = self._file.content()
         return size
 
     def _footer(self) -> dict[str, str]:

@@ -5,7 +5,9 @@ that ranges hold at any time. Memory: one batch of rows, or one piece of a log b
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +18,7 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.bloom import filter_in_footer
 from hudi_core.codec.columns import column_of, column_type, field_path
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.codec.parquet.file import BATCH_ROWS
+from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.log_records import block_batches, partial_columns
@@ -58,15 +60,17 @@ class StatisticsRequirements:
     all_columns: bool = False
 
 
-def read_file_statistics(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
-    """The statistics of `file`. Columns that it lacks are null in all its rows. Raises StorageNotFoundError when it is
-    gone, CorruptFileError for a broken base file, UnsupportedError for one that is no Parquet file or of a
-    metadata-only bootstrap, and for a range that cannot be stored where all must be.
+def read_file_statistics(
+    storage: Storage, file: DataFileRef, requirements: StatisticsRequirements, content: bytes | None = None
+) -> FileStatistics:
+    """The statistics of `file`. Columns that it lacks are null in all its rows. A base file whose `content` is given is
+    not read. Raises StorageNotFoundError when it is gone, CorruptFileError for a broken base file, UnsupportedError for
+    one that is no Parquet file or of a metadata-only bootstrap, and for a range that cannot be stored where all must be.
     """
     if not (requirements.columns or requirements.bloom or requirements.expressions):
         return FileStatistics(file)
     if file.is_base:
-        statistics = _of_base(storage, file, requirements)
+        statistics = _of_base(storage, file, requirements, content)
     else:
         statistics = FileStatistics(file) if file.is_cdc else _of_log(storage, file, requirements)
     if requirements.all_columns:
@@ -135,10 +139,13 @@ def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
     return arrow_type
 
 
-def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
-    stored = arrow_schema(requirements.schema)
-    refuse_skeleton(join(file.partition, file.name))
-    with open_base_file(storage, join(file.partition, file.name)) as parquet, parquet:
+def _of_base(
+    storage: Storage, file: DataFileRef, requirements: StatisticsRequirements, content: bytes | None
+) -> FileStatistics:
+    stored, path = arrow_schema(requirements.schema), join(file.partition, file.name)
+    refuse_skeleton(path)
+    kept = None if content is None else ParquetBaseFile(io.BytesIO(content), path, storage.limits)
+    with open_base_file(storage, path) if kept is None else nullcontext(kept) as parquet, parquet:
         footer, renamed = FooterRanges(parquet.metadata), renamed_columns(requirements.history)
         found: dict[str, ColumnRange | None] = {}
         for name in requirements.columns:

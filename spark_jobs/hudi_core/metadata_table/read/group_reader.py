@@ -25,6 +25,7 @@ from hudi_core.metadata_table.read.whole_files import DAMAGED
 from hudi_core.metadata_table.record import MetadataCodec, RecordRules, stored_schema
 from hudi_core.model.size_limits import Limit, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.one_look import content_of
 
 T = TypeVar("T")
 _REMEMBERED = 1 << 16
@@ -229,7 +230,7 @@ def _hfile(storage: Storage, info: FileInfo) -> HFileReader:
 
     @cache
     def content() -> bytes:
-        return storage.read_range(path, ByteRange(0, info.size))
+        return content_of(storage, info, lambda: storage.read_range(path, ByteRange(0, info.size)))
 
     return HFileReader(lambda start, length: content()[start : start + length], info.size, path, storage.limits)
 

@@ -16,6 +16,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_scan import scan_blocks
 from hudi_core.metadata_table.instants import SOLO_COMMIT, is_metadata_suffix, is_solo
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.one_look import content_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -32,7 +33,7 @@ def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
     """Reads (start, length) of a log file, fewer bytes only where it ends."""
     if info.size > _WHOLE_FILE:
         return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
-    data = storage.read(info.path) if info.size else b""
+    data = content_of(storage, info, lambda: storage.read(info.path)) if info.size else b""
     return lambda start, length: data[start : start + length]
 
 

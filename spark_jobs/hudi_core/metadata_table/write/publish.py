@@ -62,18 +62,20 @@ class MetadataPublisher:
     settings: Mapping[str, str] = field(default_factory=dict)
     schema: AvroSchema | None = None
 
-    def check(self) -> None:
-        """MetadataUnavailableError, StorageNotFoundError for no file groups, UnsupportedError for an unknown type."""
+    def check(self, *, deletes: bool = False) -> None:
+        """MetadataUnavailableError, StorageNotFoundError for no file groups, UnsupportedError for an unknown type. With
+        `deletes` only those partitions need file groups that publish_deletes writes to.
+        """
         timeline = MetadataTableSnapshot(self.storage, self.config, Timeline()).timeline
         table = self._table()
         for name in sorted(self.config.metadata_partitions):
-            known_partition(name, table)
-            self._metadata_timeline.latest_slices(timeline, name)
+            if known_partition(name, table).updated_by_clean or not deletes:
+                self._metadata_timeline.latest_slices(timeline, name)
 
-    def check_commit(self) -> None:
-        """As check, for publish_commit. Also raises UnsupportedError for a partition that this release cannot update;
-        ConflictError for one that is to be built and has no file groups yet: its builder would assume that this commit
-        is in it.
+    def check_commit(self) -> StatisticsRequirements:
+        """As check, for publish_commit, whose requirements it returns. Also raises UnsupportedError for a partition
+        that this release cannot update; ConflictError for one that is to be built and has no file groups yet: its
+        builder would assume that this commit is in it.
         """
         absent = sorted(self.config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
@@ -84,7 +86,7 @@ class MetadataPublisher:
             )
             raise ConflictError(message, path=self.config.path, remedy=remedy)
         self.check()
-        self.commit_requirements()
+        return self.commit_requirements()
 
     def commit_requirements(self) -> StatisticsRequirements:
         """The statistics that publish_commit needs of each file that a commit writes. Errors as check_commit."""

@@ -25,6 +25,7 @@ from hudi_core.services.clean.kept_files import check_abandoned, drop_partitions
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.storage.arrow_store import open_deleting_storage
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, CleanPlan, encode_clean_metadata
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clean_plan
@@ -43,6 +44,7 @@ class CleanJob(Job[CleanPlan | None, int]):
     """Never rolled back: deletes may be repeated, so the next attempt goes on. It is done with a number of files."""
 
     action = Action.CLEAN
+    looks_once = True
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -56,7 +58,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         ConflictError while something needs one of the files; of an inflight clean `begin` does: an earlier run may have
         decided to complete it.
         """
-        self.context.check_recordable()
+        self.context.check_recordable(deletes=True)
         stored = read_clean_plan(self.active, self.instant)
         if stored is None:
             return None
@@ -73,7 +75,8 @@ class CleanJob(Job[CleanPlan | None, int]):
         path = self.active.path(self.instant, Action.CLEAN, State.REQUESTED)
         if not self._is_checked:
             check_abandoned(self.context, self.active.load(), plan, path=path)
-        held.check()
+        if held.epoch > 1:
+            held.check()
         in_inflight = self.context.config.features.clean_plan_in_inflight
         self.active.to_inflight(self.instant, Action.CLEAN, self.storage.read(path) if in_inflight else b"")
 
@@ -90,6 +93,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         units = clean_units(plan, uri=context.uri, storage_options=context.storage_options, parallelism=parallelism)
         deleted = prove(plan, run.engine.run(delete_files, units, run_epoch=held.epoch, progress=run.progress))
         log.info("clean %s: %d files deleted now, %d planned", self.instant, deleted, plan.file_count)
+        look_again(self.storage)  # the engine's work took a while
         gone: frozenset[str] = frozenset()
         if plan.dropped_partitions:
             with context.lock(self.owner):
@@ -213,7 +217,7 @@ class UnscheduledClean(CleanJob):
 
     def plan(self, timeline: Timeline) -> CleanPlan:
         """Planned files that are gone. Raises TimelineError where a run would finish, and as check_recordable."""
-        self.context.check_recordable()
+        self.context.check_recordable(deletes=True)
         return gone_files(self.context, timeline, self.instant)
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:

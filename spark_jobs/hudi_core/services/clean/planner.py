@@ -207,7 +207,7 @@ class CleanService(InstantService):
             made = make_plan(context, timeline)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
-            context.check_recordable()
+            context.check_recordable(deletes=True)
             if dry_run:
                 return Scheduled(None, made.to_json())
             instant = self._request(context, owner, made, timeline)

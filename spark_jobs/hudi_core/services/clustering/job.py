@@ -61,7 +61,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         self._sources: Set[str] = frozenset()
 
     def check(self) -> None:
-        check_table(self.context)
+        self.required = check_table(self.context)
 
     def find(self, timeline: Timeline) -> Instant:
         instant = timeline.find(self.instant, self.action)

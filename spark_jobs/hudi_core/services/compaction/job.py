@@ -59,10 +59,11 @@ class CompactionJob(RewriteJob[CompactionPlan]):
 
     action = Action.COMPACTION
     operation = Operation.COMPACT
+    leaves_partitions = False
     conflicts_as = Action.COMPACTION
 
     def check(self) -> None:
-        check_merged_table(self.context)
+        self.required = check_merged_table(self.context)
 
     def find(self, timeline: Timeline) -> Instant:
         instant = timeline.find(self.instant, Action.COMPACTION)
@@ -214,7 +215,7 @@ class LogCompactionJob(CompactionJob):
     find_files = staticmethod(log_files_of)
 
     def check(self) -> None:
-        check_log_compaction(self.context)
+        self.required = check_log_compaction(self.context)
 
     def find(self, timeline: Timeline) -> Instant:
         """A completed log compaction has the action of a write; its metadata names the operation."""
@@ -267,9 +268,9 @@ class LogCompactionJob(CompactionJob):
         )
 
 
-def check_log_compaction(context: TableContext) -> None:
+def check_log_compaction(context: TableContext) -> StatisticsRequirements | None:
     """As check_table, and UnsupportedError where a merge makes a row of two: some readers would merge them again."""
-    check_table(context)
+    required = check_table(context)
     policy = MergePolicy.for_table(context.config, context.options)
     if policy.fill is not Fill.NOTHING or policy.rules is Rules.FUNCTION:
         raise UnsupportedError(
@@ -277,6 +278,7 @@ def check_log_compaction(context: TableContext) -> None:
             path=context.config.path,
             remedy="compact it instead",
         )
+    return required
 
 
 def check_not_overtaken(timeline: Timeline, instant: str, *, path: str) -> None:

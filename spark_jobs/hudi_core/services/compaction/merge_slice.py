@@ -166,7 +166,7 @@ class _Compaction:
             check_attempt(self.storage, self.instant, self.epoch, marker, closed=True)
         scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
         stat = self._stat(merge, scan.counts, size, sum(file.size for file in files), scan_ms, write_ms)
-        statistics = statistics_of(self.storage, stat, self.unit.requirements)
+        statistics = statistics_of(self.storage, stat, self.unit.requirements, content=handle.content)
         return CompactedSlice(stat, statistics, corrupt, merge.counts, merge.counts.written, copied)
 
     def _log_files(self) -> list[DataFile]:

@@ -233,10 +233,12 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             builder.index.publish(build, written, check_lock)
         return written
 
-    def forget(self) -> None:
-        """Removes also the heartbeat of a dead attempt; a live one removes its heartbeat at its end."""
+    def clean_up(self, plan: Planned, done: Sequence[NewBaseFile]) -> None:
+        self.clean_up_completed(decided=True)
+
+    def clean_up_completed(self, *, decided: bool) -> None:
+        """Removes the heartbeat of a dead attempt; a live one removes its heartbeat at its end."""
         self.storage.delete(heartbeat_path(self.instant))
-        super().forget()
 
     def result(self, done: Sequence[NewBaseFile] | None, seconds: float) -> InstantResult:
         files = done or ()

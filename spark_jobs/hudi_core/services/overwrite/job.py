@@ -82,7 +82,8 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
     def begin(self, plan: OverwritePlan, held: Claim) -> None:
         """Makes the instant inflight. Raises ConflictError where an earlier attempt did: it has to be rolled back."""
         held.check()
-        forget_staged(self.storage, self.instant, up_to=held.epoch)
+        if held.epoch > 1:
+            forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
         if not self.active.to_inflight(self.instant, self.action, self.inflight_content(plan)):
             raise ConflictError(

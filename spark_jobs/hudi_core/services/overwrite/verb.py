@@ -23,6 +23,7 @@ from hudi_core.services.overwrite.tokens import find_token, what_comes_first
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
 from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.replacecommit import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
@@ -90,6 +91,7 @@ def replace_partitions(
         work = replace(work, seen=context.active.load().commits().requested_times)
     with source_of(context, rows, engine, dry_run=dry_run) as source:
         work = replace(work, rows=counted_rows(context, source, engine))
+        look_again(context.storage)  # the rows took a while
         if not work.row_counts and work.operation != Operation.INSERT_OVERWRITE_TABLE and not work.partitions:
             return OverwriteResult(None, work.operation, 0, 0, 0, 0, reason=_NO_ROWS)
         return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
@@ -236,6 +238,7 @@ def _run(
     try:
         run_instant(OverwriteJob(Run(context.reloaded(), instant, owner, engine, shown), work))
     except HudiError:
+        look_again(context.storage)
         # No plan outlives the attempt: nobody would run it again.
         if not _take_back_failed(context, instant, owner):
             raise

@@ -14,6 +14,7 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
 from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
 from hudi_core.history.archived import CompletionTimes
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
@@ -41,8 +42,10 @@ _REMEDY = (
 _BY_HUDI = "use Hudi's own service"
 
 
-def check_table(context: TableContext) -> None:
-    """Raises UnsupportedError for metadata partitions that we cannot update, and base files other than Parquet."""
+def check_table(context: TableContext) -> StatisticsRequirements | None:
+    """Raises UnsupportedError for metadata partitions that we cannot update, and base files other than Parquet. Returns
+    what the metadata table needs of each new file; None without one.
+    """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
         raise UnsupportedError(
@@ -51,14 +54,14 @@ def check_table(context: TableContext) -> None:
     if config.base_file_format != "PARQUET":
         what = f"base files of format {config.base_file_format} are not supported"
         raise UnsupportedError(what, path=config.path, remedy=_BY_HUDI)
-    if publisher is not None:
-        publisher.check_commit()
+    return None if publisher is None else publisher.check_commit()
 
 
-def check_merged_table(context: TableContext) -> None:
+def check_merged_table(context: TableContext) -> StatisticsRequirements | None:
     """As check_table, and UnsupportedError for a payload class or merge strategy that this engine lacks."""
-    check_table(context)
+    required = check_table(context)
     MergePolicy.for_table(context.config, context.options)
+    return required
 
 
 def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:

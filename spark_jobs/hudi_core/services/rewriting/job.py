@@ -23,6 +23,7 @@ from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
@@ -65,6 +66,13 @@ class RewriteJob(Job[Plan, Rewritten]):
     """The action as which it is compared with concurrent operations (conflict.is_compared)."""
     changes_rows: ClassVar[bool] = False
     """Whether rows come or go. Else each stays as it is, so that secondary indexes, which hold no places, stay, too."""
+    leaves_partitions: ClassVar[bool] = True
+    """Whether an attempt may write to other partitions than those of its file groups."""
+    required: StatisticsRequirements | None = None
+    """What the metadata table needs of each new file, as far as `check` found out."""
+    has_staged = False
+    """Whether this attempt may have staged records for the metadata table. What earlier ones staged, `begin` removes.
+    """
     find_files: FindFiles = staticmethod(base_files_of)
     """Which files are those of the attempts."""
 
@@ -122,24 +130,27 @@ class RewriteJob(Job[Plan, Rewritten]):
 
     def clean_up(self, plan: Plan, done: Rewritten) -> None:
         """All partitions of the plan: a late file of an attempt that Hudi rolled back has no marker any more."""
-        self._clean_up(self.touched(self.file_groups(plan)), done.stats)
+        self._clean_up(self.touched(self.file_groups(plan)), done.stats, staged=self.has_staged)
 
     def clean_up_completed(self, *, decided: bool) -> None:
         instant = self.find(self.active.load())
         metadata = self.active.read_commit(instant)
         metadata.check_paths(source=self.active.path_of(instant))
-        self._clean_up(self.touched(()).union(metadata.partition_to_write_stats), metadata.write_stats())
+        self._clean_up(self.touched(()).union(metadata.partition_to_write_stats), metadata.write_stats(), staged=True)
 
-    def _clean_up(self, partitions: frozenset[str], stats: Iterable[WriteStat]) -> None:
+    def _clean_up(self, partitions: frozenset[str], stats: Iterable[WriteStat], *, staged: bool) -> None:
         """Markers last: by them the next run knows that there may be files of other attempts."""
         remove_losers(self.storage, self.instant, partitions, _sizes(stats), self.find_files)
-        forget_staged(self.storage, self.instant)
+        if staged:
+            forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
 
     def touched(self, groups: Iterable[FileGroupId]) -> frozenset[str]:
         """The partitions where attempts may have left files: of `groups`, and by the markers."""
-        markers = list_markers(self.storage, self.instant)
-        return frozenset(group.partition for group in groups) | {marker.partition for marker in markers}
+        partitions = frozenset(group.partition for group in groups)
+        if partitions and not self.leaves_partitions:
+            return partitions
+        return partitions | {marker.partition for marker in list_markers(self.storage, self.instant)}
 
     def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
         stats = [] if done is None else done.stats
@@ -174,7 +185,9 @@ class Attempt:
         self._timeline = timeline
         self._workers = job.context.workers(job.run.engine, held.epoch)
         self._publisher = job.context.metadata_publisher(held.epoch, new_schema)
-        self._required = None if self._publisher is None else self._publisher.commit_requirements()
+        self._required = job.required if new_schema is None else None
+        if self._required is None and self._publisher is not None:
+            self._required = self._publisher.commit_requirements()
         # Of many files the driver gets nothing but their names: executors make their records.
         self._prepares = (len(groups) if expected_files is None else expected_files) > DRIVER_FILES
         self.requirements = None if self._prepares else self._required
@@ -246,6 +259,7 @@ class Attempt:
         checks = (self._check_not_rolled_back, *preconditions, *conflicts)
         publish: Publish | None = None
         if publisher is not None and required is not None:
+            job.has_staged = self._prepares or bool(moved)
             rows = self._staged_rows(publisher, moved, adds_partitions=adds_partitions)
             written: Prepared | Sequence[FileStatistics] = rewritten.statistics
             if self._prepares:

@@ -195,7 +195,9 @@ class FileGroupWriter:
         self._stack.close()
         created_ms = int((time.perf_counter() - self._started) * 1000)
         stat = self._stat(handle, size, created_ms)
-        self.done.append(NewFile(stat, statistics_of(self.storage, stat, self.files.requirements)))
+        self.done.append(
+            NewFile(stat, statistics_of(self.storage, stat, self.files.requirements, content=handle.content))
+        )
 
     def _stat(self, handle: BaseFileHandle, size: int, created_ms: int) -> WriteStat:
         extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": 0} if self.files.as_hudi_1 else {}
@@ -224,9 +226,17 @@ class FileGroupWriter:
 
 
 def statistics_of(
-    storage: Storage, stat: WriteStat, requirements: StatisticsRequirements | None, *, is_base: bool = True
+    storage: Storage,
+    stat: WriteStat,
+    requirements: StatisticsRequirements | None,
+    *,
+    is_base: bool = True,
+    content: bytes | None = None,
 ) -> FileStatistics | None:
-    return None if requirements is None else read_file_statistics(storage, file_of(stat, is_base=is_base), requirements)
+    """Those of a new file that are required; of a base file with this `content`, where it is known."""
+    if requirements is None:
+        return None
+    return read_file_statistics(storage, file_of(stat, is_base=is_base), requirements, content)
 
 
 def prove_files(

@@ -174,6 +174,7 @@ class RewriteService(InstantService, Generic[P]):
             return Scheduled(None, made.document)
         with context.lock(owner) as lock:
             instant = context.new_instant(context.active.load())
+            context.active.look_again()  # what completed before the instant was drawn is in the plan
             latest = context.active.load()
             if latest != timeline:
                 made = self.plan(context, latest, instant)

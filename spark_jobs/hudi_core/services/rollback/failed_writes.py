@@ -13,7 +13,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.rollback import is_engine_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import read_restore_plan, restored_instants, rollback_target
+from hudi_core.timeline.pending_plans import pending_ingestion, read_restore_plan, restored_instants, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.writer_heartbeats import (
@@ -99,6 +99,8 @@ def failed_writes(context: TableContext, timeline: Timeline, *, dry_run: bool = 
     EAGER all. Without those that a writer of Hudi may be rolling back (dead_rollbacks).
     """
     policy = failed_writes_policy(context.options)
+    if not any(pending_ingestion(context.active, timeline)):
+        return []
     heartbeats = heartbeats_of(context, timeline, read_only=dry_run, silent=silent_seconds(context.options))
     if policy is not FailedWrites.EAGER:
         warn_of_eager_writers(context.active, timeline, heartbeats)

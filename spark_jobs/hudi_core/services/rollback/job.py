@@ -181,7 +181,6 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
 
     def forget(self) -> None:
         """The claims of the instant that went as well. Those of a plan that stays are kept: later epochs count on."""
-        super().forget()
         if self._target_claim is None or self._is_fenced:
             return
         target = self._execution.target(self.active.load())

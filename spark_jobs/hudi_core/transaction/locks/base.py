@@ -64,10 +64,17 @@ class TableLock(ABC):
         self._wait_seconds = wait_ms / 1000
         self.on_taken: Callable[[], None] = lambda: None
         """Called by `with` once the lock is taken: what was seen of the table before may be over."""
+        self.check_alone: Callable[[], None] = lambda: None
+        """Called behind on_taken. Raises LockError where the lock is refused, as another writer takes none."""
 
     def __enter__(self: Held) -> Held:
         self.acquire()
-        self.on_taken()
+        try:
+            self.on_taken()
+            self.check_alone()
+        except BaseException:
+            self.release()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

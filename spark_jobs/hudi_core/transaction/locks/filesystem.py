@@ -141,7 +141,7 @@ class FileSystemLock(PolledLock):
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             heartbeat.stop()
-        released = self._is_held_by(token) and self._remove(token)
+        released = self._remove(token)
         if self._has_beaten:
             self._storage.delete(self._heartbeat_path(token))
         return released

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Literal, cast
 
 from hudi_core.codec.hashing import xxh64
@@ -96,12 +97,19 @@ def check_alone(signs: WriterSigns, mode: Literal["warn", "refuse"], uri: str) -
 
 
 def read_signs(
-    storage: Storage, config: TableConfig, options: Mapping[str, str], *, now: Callable[[], float] = time.time
+    storage: Storage,
+    config: TableConfig,
+    options: Mapping[str, str],
+    *,
+    claimed: str = "",
+    now: Callable[[], float] = time.time,
 ) -> WriterSigns:
-    """Reads the signs: one listing of heartbeats and of the timeline, and one per instant. `now` is in seconds."""
+    """Reads the signs: one listing of heartbeats and of the timeline, and one per instant, but for one that the caller
+    has `claimed`. `now` is in seconds.
+    """
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
-    fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
-    young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now())
+    fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live() if instant != claimed}
+    young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now(), claimed)
     instants = fresh.keys() | young.keys()
     claims = {instant: [info.name for info in storage.list_files(f"{CLAIMS}/{instant}")] for instant in instants}
     ours = {instant for instant, names in claims.items() if names}
@@ -111,12 +119,16 @@ def read_signs(
     return WriterSigns(beating, {instant: age for instant, age in young.items() if instant not in ours}, mode)
 
 
-def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float) -> dict[str, float]:
-    """The inflight instants younger than `limit` seconds; no rollbacks: those of a restore stay inflight forever."""
+def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: float, claimed: str) -> dict[str, float]:
+    """The inflight instants younger than `limit` seconds, but for `claimed`; no rollbacks: those of a restore stay
+    inflight forever.
+    """
     naming = naming_for(config.layout_version)
     ages: dict[str, float] = {}
     for instant in naming.instants(storage.list_names(config.timeline_folder)):
         if instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK:
+            continue
+        if instant.requested_time == claimed:
             continue
         name = naming.file_name(instant.requested_time, instant.action, State.INFLIGHT)
         try:
@@ -135,18 +147,19 @@ def table_lock(
     owner: Owner,
     *,
     storage_options: Mapping[str, str] | None = None,
+    instant: str = "",
 ) -> TableLock:
-    """The lock that all writers of the table share, not taken yet. Where another writer may be alive that takes none,
-    that is logged, or refused (airflow_hudi.lock.unconfigured; always for Hudi's in-process lock). Raises ConfigError
-    for options that do not fit, UnsupportedError for a provider that this release does not have, LockError for a
-    refusal.
+    """The lock that all writers of the table share, not taken yet. `instant` is one that `owner` has claimed. Where
+    another writer may be alive that takes none, `with` logs that, or refuses it by LockError
+    (airflow_hudi.lock.unconfigured; always for Hudi's in-process lock). Raises ConfigError for options that do not fit,
+    UnsupportedError for a provider that this release does not have.
     """
     make = _PROVIDERS.get(provider := PROVIDER.read(options))
     if make is None:
         known = ", ".join(sorted(name for name in _PROVIDERS if name is not None))
         message = f"{PROVIDER.name} is {provider!r}, which this release does not have"
         raise UnsupportedError(message, path=storage.uri, remedy=f"let all writers of the table use one of {known}")
-    return make(_Locks(storage, config, options, owner, storage_options or {}))
+    return make(_Locks(storage, config, options, owner, storage_options or {}, instant))
 
 
 def implicit_key(options: Mapping[str, str], uri: str) -> str:
@@ -163,6 +176,7 @@ class _Locks:
     options: Mapping[str, str]
     owner: Owner
     storage_options: Mapping[str, str]
+    instant: str
 
     def unconfigured(self) -> TableLock:
         return self._beside_writers(cast('Literal["warn", "refuse"]', UNCONFIGURED.read(self.options)))
@@ -172,7 +186,12 @@ class _Locks:
         return self._beside_writers("refuse")
 
     def _beside_writers(self, mode: Literal["warn", "refuse"]) -> TableLock:
-        signs = read_signs(self.storage, self.config, self.options)
+        lock = self.file_system(settle_ms=0, heartbeat=HeartbeatConfig.of(self.options))
+        lock.check_alone = partial(self._check_alone, mode)
+        return lock
+
+    def _check_alone(self, mode: Literal["warn", "refuse"]) -> None:
+        signs = read_signs(self.storage, self.config, self.options, claimed=self.instant)
         warning = check_alone(signs, mode, self.storage.uri)
         seen = (self.storage.uri, frozenset(signs.heartbeats) | frozenset(signs.inflight))
         if warning is not None and seen not in _warned:
@@ -180,7 +199,6 @@ class _Locks:
                 _warned.clear()
             _warned.add(seen)
             log.warning(warning)
-        return self.file_system(settle_ms=0, heartbeat=HeartbeatConfig.of(self.options))
 
     def file_system(self, settle_ms: int = _SETTLE_MS, heartbeat: HeartbeatConfig | None = None) -> TableLock:
         lock = LockConfig.of(self.options, self.storage.uri)

@@ -173,11 +173,13 @@ def test_without_a_provider_the_lock_is_ours_and_a_live_writer_is_warned_of_once
 ) -> None:
     storage = MemoryStorage("memory://warned")
     with caplog.at_level(logging.WARNING):
-        assert isinstance(lock_of({}, storage), FileSystemLock)
+        with lock_of({}, storage) as lock:
+            assert isinstance(lock, FileSystemLock)
         assert not caplog.records
         write_sign(storage)
         for _ in range(3):
-            assert isinstance(lock_of({}, storage), FileSystemLock)
+            with lock_of({}, storage) as lock:
+                assert isinstance(lock, FileSystemLock)
     (record,) = caplog.records
     assert "20260101000000000 has a heartbeat 0 s old" in record.message
     assert "hoodie.write.lock.provider" in record.message
@@ -188,8 +190,9 @@ def test_without_a_provider_a_live_writer_is_a_reason_to_refuse_by_option() -> N
     options = {"airflow_hudi.lock.unconfigured": "refuse"}
     assert isinstance(lock_of(options, storage), FileSystemLock)
     write_sign(storage)
-    with pytest.raises(LockError, match="another writer may be alive") as caught:
-        lock_of(options, storage)
+    with pytest.raises(LockError, match="another writer may be alive") as caught, lock_of(options, storage):
+        pass
+    assert lock_of(options, storage).holder() is None
     assert "hoodie.write.lock.provider" in (caught.value.remedy or "")
 
 
@@ -198,5 +201,5 @@ def test_a_lock_inside_a_jvm_excludes_no_process_here_so_a_live_writer_is_refuse
     options = named(f"{CLIENT}InProcessLockProvider")
     assert isinstance(lock_of(options, storage), FileSystemLock)
     write_sign(storage)
-    with pytest.raises(LockError, match="another writer may be alive"):
-        lock_of(options, storage)
+    with pytest.raises(LockError, match="another writer may be alive"), lock_of(options, storage):
+        pass
