@@ -81,7 +81,7 @@ class OneLookStorage(RecordingStorage):
         self._looks: list[_Look] = []
         """Those of all threads: a change by one thread counts for the others."""
         self._looks_guard = threading.Lock()
-        self._changes = 0
+        self._seen_changes = 0
         self._final: dict[str, tuple[FileInfo | None, Any]] = {}
         """What was made of files that are not written again, by path, with the file as it was listed."""
 
@@ -140,8 +140,8 @@ class OneLookStorage(RecordingStorage):
             return load()
         listed, content = self._final.get(info.path, (None, b""))
         if listed != info:
-            changes, content = self._changes, load()
-            if is_small(content) and self._changes == changes:
+            changes, content = self._seen_changes, load()
+            if is_small(content) and self._seen_changes == changes:
                 self._keep(info.path, info, content)
         return cast("bytes", content)
 
@@ -189,7 +189,7 @@ class OneLookStorage(RecordingStorage):
         try:
             return super().delete_folder(folder)
         finally:
-            self._changes += 1
+            self._seen_changes += 1
             for path in [path for path in self._final if path.startswith(f"{folder}/")]:
                 self._final.pop(path, None)
             for look in self._all_looks():
@@ -214,7 +214,7 @@ class OneLookStorage(RecordingStorage):
                 yield
             known = is_there
         finally:
-            self._changes += 1
+            self._seen_changes += 1
             self._final.pop(path, None)
             for look in self._all_looks():
                 look.change(path, is_there=known)

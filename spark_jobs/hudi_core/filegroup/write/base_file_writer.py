@@ -138,6 +138,9 @@ class _KeptOutput:
             self._copy.write(data)
         return self._file.write(data)
 
+    def tell(self) -> int:
+        return self._file.tell()
+
     def content(self) -> bytes | None:
         """All that was written; None where that is much."""
         return None if self._copy is None else self._copy.getvalue()
@@ -211,7 +214,7 @@ class BaseFileHandle:
     def close(self) -> int:
         """Returns the size in bytes."""
         self._writer.close(self._footer())
-        size: int = self._file.tell()
+        size = self._file.tell()
         self._file.close()
         self.content = self._file.content()
         return size

@@ -70,7 +70,7 @@ class _NoLock(TableLock):
 
 
 class _View(TableContext):
-    def lock(self, owner: Owner) -> TableLock:
+    def lock(self, owner: Owner, instant: str = "") -> TableLock:
         return _NoLock(self.uri, owner, 0)
 
 
