@@ -103,7 +103,7 @@ def test_a_batch_that_waits_for_locks_ends_with_its_task(golden: Golden) -> None
     process.stdin.write(call(BatchRequest(tuple(RunRequest(str(table), "compaction") for table in tables)), "local"))
     process.stdin.flush()
     deadline = time.monotonic() + 60
-    while not all(list(table.glob(".hoodie/.airflow_hudi/claims/*/*.heartbeat")) for table in tables[1:]):
+    while not all(list(table.glob(".hoodie/.airflow_hudi/claims/*/*.json")) for table in tables[1:]):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(1.0)  # until they wait for the lock

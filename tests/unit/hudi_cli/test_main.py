@@ -189,7 +189,7 @@ def test_a_signal_ends_a_run_and_releases_its_claim(golden: Golden, before: Call
         [sys.executable, "-m", "hudi_cli.main", *words], stdout=subprocess.PIPE, text=True, preexec_fn=before
     ) as process:
         deadline = time.monotonic() + 60
-        while not list(table.glob(".hoodie/.airflow_hudi/claims/*/*.heartbeat")):
+        while not list(table.glob(".hoodie/.airflow_hudi/claims/*/*.json")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         time.sleep(0.5)  # until it waits for the lock
@@ -215,7 +215,7 @@ def test_a_signal_ends_a_run_of_tables_that_wait_for_locks(golden: Golden) -> No
         [sys.executable, "-m", "hudi_cli.main", *words], stdout=subprocess.PIPE, text=True
     ) as process:
         deadline = time.monotonic() + 60
-        while not all(list(table.glob(".hoodie/.airflow_hudi/claims/*/*.heartbeat")) for table in waiting):
+        while not all(list(table.glob(".hoodie/.airflow_hudi/claims/*/*.json")) for table in waiting):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         time.sleep(1.0)  # until they wait for the lock
