@@ -129,7 +129,7 @@ class Claim:
             is_last = ours and epochs[-1] == self.epoch
             if is_last or not epochs:  # first: once released, it is the next owner's
                 self._storage.delete(self._folder.hudi_heartbeat)
-            if is_last and self.is_over:
+            if self.is_over:
                 forget_claims(self._storage, self.instant, files)
             else:
                 if ours:  # else the instant is over, and a later owner removed all of its claims

@@ -12,19 +12,20 @@ import pytest
 
 from hudi_core.errors import StorageExistsError
 from hudi_core.storage.base import Storage
-from hudi_core.storage.one_look import OneLookStorage, look_again, no_look, once, one_look
+from hudi_core.storage.one_look import OneLookStorage, content_of, look_again, no_look, once, one_look
 from hudi_core.timeline.actions.content import read_stable
 from tests.support.counting_storage import CountingStorage
 
 TIMELINE = ".hoodie/timeline"
 COMPLETED = f"{TIMELINE}/001_002.commit"
 REQUESTED = f"{TIMELINE}/003.compaction.requested"
+LEGACY = ".hoodie/001.commit"
 
 
 @pytest.fixture
 def counted(tmp_path: Path) -> CountingStorage:
     storage = CountingStorage(tmp_path)
-    for path in (COMPLETED, REQUESTED, ".hoodie/hoodie.properties", "day=1/a.parquet"):
+    for path in (COMPLETED, REQUESTED, LEGACY, ".hoodie/hoodie.properties", "day=1/a.parquet"):
         storage.write(path, b"{}")
     return storage
 
@@ -97,24 +98,56 @@ def test_a_lost_race_shows_what_the_other_one_made(counted: CountingStorage, sto
 
 
 def test_a_file_is_read_once_a_look(counted: CountingStorage, storage: OneLookStorage) -> None:
-    assert of(counted, lambda: read_stable(storage, REQUESTED)) == [f"read {REQUESTED}"]
-    assert of(counted, lambda: read_stable(storage, REQUESTED)) == []
-    counted.write(REQUESTED, b'{"a": 1}')
+    assert of(counted, lambda: read_stable(storage, LEGACY)) == [f"read {LEGACY}"]
+    assert of(counted, lambda: read_stable(storage, LEGACY)) == []
+    counted.write(LEGACY, b'{"a": 1}')
     look_again(storage)
-    assert read_stable(storage, REQUESTED) == b'{"a": 1}'
-    storage.write(REQUESTED, b'{"a": 2}')
-    assert read_stable(storage, REQUESTED) == b'{"a": 2}'
+    assert read_stable(storage, LEGACY) == b'{"a": 1}'
+    storage.write(LEGACY, b'{"a": 2}')
+    assert read_stable(storage, LEGACY) == b'{"a": 2}'
 
 
-def test_a_completed_file_with_its_completion_time_is_read_once(
+@pytest.mark.parametrize("path", [COMPLETED, REQUESTED])
+def test_a_plan_and_a_completed_file_with_its_completion_time_are_read_once(
+    counted: CountingStorage, storage: OneLookStorage, path: str
+) -> None:
+    read_stable(storage, path)
+    storage.look_again()
+    assert of(counted, lambda: read_stable(storage, path)) == []
+    storage.delete(path)
+    storage.write(path, b'{"again": 1}')
+    assert read_stable(storage, path) == b'{"again": 1}'
+
+
+def test_an_own_plan_is_not_read_at_all(counted: CountingStorage, storage: OneLookStorage) -> None:
+    plan = f"{TIMELINE}/004.clean.requested"
+    storage.create_exclusive(plan, b'{"a": 1}')
+    storage.look_again()
+    assert of(counted, lambda: read_stable(storage, plan)) == []
+    assert read_stable(storage, plan) == b'{"a": 1}'
+
+
+def test_a_data_file_of_the_metadata_table_is_read_once_while_it_is_listed_alike(
     counted: CountingStorage, storage: OneLookStorage
 ) -> None:
-    read_stable(storage, COMPLETED)
+    path = ".hoodie/metadata/files/.files-0000-0_001.log.1_0-0-0"
+    counted.write(path, b"block")
+
+    def content() -> bytes:
+        (info,) = counted.list_files(".hoodie/metadata/files")
+        return content_of(storage, info, lambda: counted.read(path))
+
+    listing = ["list .hoodie/metadata/files"]
+    assert of(counted, content) == [*listing, f"read {path}"]
     storage.look_again()
-    assert of(counted, lambda: read_stable(storage, COMPLETED)) == []
-    storage.delete(COMPLETED)
-    storage.write(COMPLETED, b'{"again": 1}')
-    assert read_stable(storage, COMPLETED) == b'{"again": 1}'
+    assert of(counted, content) == listing
+    counted.write(path, b"block, and one that was appended")
+    assert content() == b"block, and one that was appended"
+    storage.delete_folder(".hoodie/metadata")
+    counted.write(path, b"block, and one that was appended")
+    assert of(counted, content) == [*listing, f"read {path}"]
+    with storage.no_look():
+        assert of(counted, content) == [*listing, f"read {path}"]
 
 
 def test_what_is_large_is_not_kept(counted: CountingStorage, storage: OneLookStorage) -> None:

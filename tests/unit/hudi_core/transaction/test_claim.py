@@ -47,7 +47,7 @@ def test_a_claim_has_a_heartbeat_and_leaves_its_release_behind() -> None:
     storage = MemoryStorage()
     with claim(storage, T, HERE) as held:
         assert (held.epoch, held.owner, held.instant) == (1, HERE, T)
-        assert names(storage) == ["000001.heartbeat", "000001.json"]
+        assert names(storage) == ["000001.json"]  # the claim itself is the first sign of life
         assert storage.exists(HEARTBEAT)
         held.check()
         found = current_claim(storage, T)
@@ -57,6 +57,17 @@ def test_a_claim_has_a_heartbeat_and_leaves_its_release_behind() -> None:
     assert names(storage) == ["000001.json", "000001.released"]
     assert not storage.exists(HEARTBEAT)
     assert current_claim(storage, "1") is None
+
+
+def test_of_an_instant_that_is_over_no_claim_stays() -> None:
+    storage = MemoryStorage()
+    claim(storage, T, HERE).release()
+    with claim(storage, T, HERE) as held:
+        held.heartbeat._send()
+        assert "000002.heartbeat" in names(storage)
+        held.is_over = True
+    assert names(storage) == []
+    assert not storage.exists(HEARTBEAT)
 
 
 def test_a_second_run_is_refused_with_the_owner_and_its_start() -> None:
@@ -93,7 +104,7 @@ def test_a_killed_process_is_succeeded_but_not_while_it_lives(tmp_path: Path) ->
     with claim(storage, T, HERE) as held:
         assert held.epoch == 2
         held.check()
-    assert names(storage) == ["000001.decision", "000001.heartbeat", "000001.json", "000002.json", "000002.released"]
+    assert names(storage) == ["000001.decision", "000001.json", "000002.json", "000002.released"]
     child.process.join(30)
 
 
@@ -160,20 +171,25 @@ def test_a_run_of_this_process_that_could_not_release_is_succeeded_at_once() -> 
 
 
 @pytest.mark.parametrize("timing", ["before", "after"])
-def test_a_run_that_is_killed_at_any_write_of_its_claim_blocks_no_process_of_its_machine(timing: str) -> None:
+@pytest.mark.parametrize(("is_over", "changes"), [(False, 4), (True, 5)])
+def test_a_run_that_is_killed_at_any_write_of_its_claim_blocks_no_process_of_its_machine(
+    timing: str, is_over: bool, changes: int
+) -> None:
     number = 0
     while True:
         inner = MemoryStorage()
         plan = FaultPlan(kill_at=number, counts=MUTATIONS, timing="before" if timing == "before" else "after")
         try:
-            claim(FaultStorage(inner, plan), T, HERE).release()
+            own = claim(FaultStorage(inner, plan), T, HERE)
+            own.is_over = is_over
+            own.release()
         except InjectedCrash:
             number += 1
         with claim(inner, T, HERE) as held:
             held.check()
         if not plan.crashed:
             break
-    assert number == 6
+    assert number == changes
 
 
 def test_a_failed_first_heartbeat_releases_the_instant() -> None:
@@ -188,10 +204,9 @@ def test_a_failed_first_heartbeat_releases_the_instant() -> None:
 def test_the_heartbeat_is_renewed(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     with claim(storage, T, HERE, interval_ms=20, tolerable_misses=1000):
-        os.utime(tmp_path / FOLDER / "000001.heartbeat", (1, 1))
         os.utime(tmp_path / HEARTBEAT, (1, 1))
         deadline = time.monotonic() + 20
-        while storage.stat(HEARTBEAT).modified < 2 or storage.stat(f"{FOLDER}/000001.heartbeat").modified < 2:
+        while storage.stat(HEARTBEAT).modified < 2 or not storage.exists(f"{FOLDER}/000001.heartbeat"):
             assert time.monotonic() < deadline
             time.sleep(0.005)
 

@@ -78,4 +78,4 @@ def test_a_released_claim_left_no_heartbeat_of_hudi() -> None:
         assert not (has_let_go(inner, T) and inner.exists(f"{HUDI_HEARTBEATS}/{T}"))
         number += 1
     assert has_let_go(inner, T)
-    assert number == 4
+    assert number == 3
