@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hudi_core.verbs.schedule import ScheduleRequest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.policy import Policy
 from hudi_core.table import HudiTable
 from hudi_core.verbs.overwrite import InsertOverwriteRequest
-from hudi_core.verbs.run import RunRequest
+from hudi_core.verbs.run import RunRequest, ScheduleRequest
 from tests.support.golden_statistics import Golden
 from tests.support.request_log import RequestLog, log_requests
 
