@@ -65,7 +65,7 @@ def read_file_statistics(
 ) -> FileStatistics:
     """The statistics of `file`. Columns that it lacks are null in all its rows. A base file whose `content` is given is
     not read. Raises StorageNotFoundError when it is gone, CorruptFileError for a broken base file, UnsupportedError for
-    one that is no Parquet file or of a metadata-only bootstrap, and for a range that cannot be stored where all must be.
+    one that is no Parquet file or of a metadata-only bootstrap, and for a range that cannot be stored though all must.
     """
     if not (requirements.columns or requirements.bloom or requirements.expressions):
         return FileStatistics(file)
