@@ -1,5 +1,5 @@
 """What becomes of a task, by the exit code of its job and by an error: the one rule of operators, sensors, triggers and
-asset events. Whether a connection is there: hooks.py.
+asset events. Whether a connection is there: hooks.py. The codes: hudi_core/errors.py.
 
 | exit code of the job | the job | the task |
 |---|---|---|

@@ -1,4 +1,6 @@
-"""What a sensor waits for, itself or by its trigger: one rule for both, made of its arguments."""
+"""What a sensor waits for, itself or by its trigger: one rule for both, made of its arguments. What asset events are
+about: triggers/timeline_events.py.
+"""
 
 from __future__ import annotations
 

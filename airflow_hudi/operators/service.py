@@ -1,6 +1,6 @@
 """The table services with instants of their own: what is planned is run, what is not planned is planned first. A retry
-re-attaches to the instant that jobs/task_store.py kept; a completed one is not run again.
-results.py says which work counts as the task's own.
+re-attaches to the instant that jobs/task_store.py kept; a completed one is not run again. results.py says which work
+counts as the task's own. Which run completed an instant: hudi_core/services/lifecycle.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Makes an asset event of what is new on a table's timeline: pending table services, or completed writes."""
+"""Makes an asset event of what is new on a table's timeline: pending table services, or completed writes. When a sensor
+fires: conditions/condition.py.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A job without Spark: `python -m hudi_cli.job`, started by Airflow with the job on stdin.
 
 It looks whether there is anything to do, and runs what the local engine is to run. It ends when the process is gone
-that holds the other end of stdin, and its processes with it. Its other end: airflow_hudi/jobs/local_process.py;
-engine_job.py there says which mode.
+that holds the other end of stdin, and its processes with it. Its other end is airflow_hudi/jobs/local_process.py;
+airflow_hudi/jobs/engine_job.py says which mode it has.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What a predicate becomes when it is bound to a schema, a tree without NOT whose leaves know their types, and which
-rows of a batch it holds for, with the semantics of Spark SQL.
+rows of a batch it holds for, with the semantics of Spark SQL. From SQL text: sql.py.
 
 NOT is pushed down to the leaves, each of which has a form for being false. So a leaf that is NULL and one that is false
 may be taken for each other, as WHERE takes them. NaN equals NaN and is greater than every other number, -0.0 equals

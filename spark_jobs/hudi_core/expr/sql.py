@@ -1,4 +1,5 @@
-"""A predicate from SQL text, in the dialects of Spark, Hive, Presto and Trino.
+"""A predicate from SQL text, in the dialects of Spark, Hive, Presto and Trino. For which rows it holds: bound.py. Text
+that a cast to a timestamp takes: wall_time.py.
 
 sqlglot parses the text; this module converts what it supports and refuses everything else by quoting it. Functions
 reach it as they were written, since sqlglot's own rewriting of them differs from release to release.

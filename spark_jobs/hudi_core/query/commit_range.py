@@ -1,4 +1,5 @@
-"""The commits of a range of time, which incremental and change-data queries read.
+"""The commits of a range of time, which incremental and change-data queries read. Which of their rows an incremental
+query returns: incremental.py.
 
 As IncrementalQueryAnalyzer of 1.x and findInstantsInRange of 0.15. Instants are selected by `Instant.completed_at`:
 completion times where the layout records them, requested times where it does not.

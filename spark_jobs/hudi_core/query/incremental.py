@@ -1,4 +1,5 @@
-"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each.
+"""Incremental queries: the rows that the commits of a range wrote, as the last of them left each. Which commits those
+are: commit_range.py.
 
 As IncrementalRelation and MergeOnReadIncrementalRelation of 0.15, HoodieIncrementalFileIndex of 1.x. Read are the file
 groups that the commits wrote, and of these only rows whose `_hoodie_commit_time` is one of the range. In table versions

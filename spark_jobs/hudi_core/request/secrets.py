@@ -1,7 +1,7 @@
 """Which option names and addresses hold secrets, and the file on the driver that may hold them.
 
 The driver takes secrets from its environment, its role or that file, and hands them to executors with the units of
-work. They never are in arguments, requests, logs or error texts: requests.py checks every request when it is made.
+work. They never are in arguments, requests, logs or error texts: verbs/request.py checks every request when it is made.
 """
 
 from __future__ import annotations

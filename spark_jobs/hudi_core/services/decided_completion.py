@@ -1,5 +1,5 @@
 """Whether what an earlier owner decided to complete may still be completed, whatever service it is of
-(docs/decisions/0023).
+(docs/decisions/0023). What a decision is: transaction/claim_file.py. Who carries it out: transaction/commit.py.
 
 Its preconditions held under the lock when it was decided. What commits or begins between the decision and the next
 owner's claim has not seen it: its writer may have been killed long ago.

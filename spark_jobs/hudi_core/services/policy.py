@@ -1,5 +1,5 @@
 """Which services of a table are due by the conditions of a policy (request.services), and why; nothing is written. How
-a policy is written: config/policy_file.py.
+a policy is written: config/policy_file.py. Quiet hours, and the order of services: request/policy.py.
 """
 
 from __future__ import annotations

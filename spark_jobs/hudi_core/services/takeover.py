@@ -1,5 +1,6 @@
 """A plan that waits on the timeline: which it is, what waits for it, the command that helps; and `takeover`: an instant
-with a dead owner is freed, so that its next run starts at once from the requested state.
+with a dead owner is freed, so that its next run starts at once from the requested state. A plan that is not run is
+dropped in unschedule.py.
 """
 
 from __future__ import annotations

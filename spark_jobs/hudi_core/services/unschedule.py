@@ -1,5 +1,6 @@
 """`unschedule`: drops a plan that will not be run, so that what waited for it can continue; the files that attempts at
-it wrote are deleted by services/rollback/failed_attempt.py (CompactionAdminClient.unscheduleCompactionPlan).
+it wrote are deleted by services/rollback/failed_attempt.py (CompactionAdminClient.unscheduleCompactionPlan). A plan
+that is to be run again is freed in takeover.py.
 
 Hudi renames the log files that were written after a compaction of layout 1, without an update of its metadata table.
 This engine refuses there: those files must stay, and the plan with them. A writer that starts at the same moment may

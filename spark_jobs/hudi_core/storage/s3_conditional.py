@@ -1,4 +1,6 @@
-"""Conditional writes on S3: create if absent, replace if unchanged, and what to make of an answer that got lost."""
+"""Conditional writes on S3: create if absent, replace if unchanged, and what to make of an answer that got lost.
+Whether a storage keeps what these promise: probe.py.
+"""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ them is first decides:
   stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that draw two completion
   times would both create a completed file.
 
-A decision that would lose rows by now is withdrawn instead (docs/decisions/0023). Then a late request would complete
-what was rolled back, so it is not withdrawn before the owner has been silent for longer than a request can take
-(storage.base.LATE_SECONDS). commit.Completer.finish_decided carries a decision out.
+A decision that would lose rows by now is withdrawn instead (services/decided_completion.py). Then a late request would
+complete what was rolled back, so it is not withdrawn before the owner has been silent for longer than a request can
+take (storage.base.LATE_SECONDS). commit.Completer.finish_decided carries a decision out.
 """
 
 from __future__ import annotations

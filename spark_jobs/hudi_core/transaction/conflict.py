@@ -1,4 +1,5 @@
-"""Optimistic concurrency: which concurrent operations a commit is compared with, and whether it may proceed. Pure.
+"""Optimistic concurrency: which concurrent operations a commit is compared with, and whether it may proceed. Pure. What
+those others write: concurrent_operations.py.
 
 The rules are those of Hudi's ConflictResolutionStrategy classes in the release that wrote the table's version
 (TableVersion.conflict_release): 0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9. Two operations conflict

@@ -1,5 +1,5 @@
 """Log files: blocks, types and headers (HoodieLogBlock), reading (HoodieLogFileReader), writing
-(HoodieLogFormatWriter).
+(HoodieLogFormatWriter). Whether a corrupt block lost rows: filegroup/read/torn_tails.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which corrupt blocks of log files lost bytes of a completed write, and which are the torn end of one that died.
+"""Which corrupt blocks of log files lost bytes of a completed write, and which are the torn end of one that died. What
+a corrupt block is: codec/log/blocks.py.
 
 A writer that dies while it appends leaves a part of a block: everyday on HDFS, above all in layout 1, where the next
 write appends behind it. Hudi skips it, and no row is lost. Bytes that the write stats of a completed commit cover

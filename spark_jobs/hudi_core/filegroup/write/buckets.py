@@ -1,5 +1,5 @@
 """The simple bucket index: a row's file group in its partition is one of a number, by the hash of its key
-(BucketIdentifier, HoodieSimpleBucketIndex, SparkBucketIndexPartitioner).
+(BucketIdentifier, HoodieSimpleBucketIndex, SparkBucketIndexPartitioner). The keys: key_generator.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Record keys and partition paths of new rows, by the table's key generator (KeyGenUtils, SimpleAvroKeyGenerator,
 ComplexAvroKeyGenerator, NonpartitionedAvroKeyGenerator, TimestampBasedAvroKeyGenerator, CustomAvroKeyGenerator). Times
-in partition paths: partition_times.py. Keys of rows that are stored: filegroup/merge/record_keys.py.
+in partition paths: partition_times.py. The bucket of a key: buckets.py. Keys of rows that are stored:
+filegroup/merge/record_keys.py.
 
 What is not computed exactly as Hudi does is refused by name.
 """

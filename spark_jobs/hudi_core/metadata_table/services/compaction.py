@@ -1,5 +1,5 @@
 """Compacts the metadata table (HoodieBackedTableMetadataWriter.performTableServices): plan, merge of each file group,
-commit.
+commit. When one is due is here, too. Clean and archival: table_services.py.
 
 An unfinished compaction is finished first, by its own plan. A process that dies before the commit completes leaves base
 files that no reader counts; the next attempt deletes them before it completes the same plan.

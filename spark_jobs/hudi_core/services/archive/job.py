@@ -1,4 +1,5 @@
-"""Moves instants from the timeline to the archive, in an order that a kill at any point cannot harm.
+"""Moves instants from the timeline to the archive, in an order that a kill at any point cannot harm. Which instants are
+moved: planner.py.
 
 Of each round the archive is written first. Then the pending files leave the timeline and, oldest first, the completed
 ones (HUDI-7207). So an instant is on the timeline, in the archive, or for a while in both; readers take one of the two.

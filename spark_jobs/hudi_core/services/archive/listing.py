@@ -1,4 +1,6 @@
-"""What the table's files say against an archival: orphans, and files of replaced file groups."""
+"""What the table's files say against an archival: orphans, and files of replaced file groups. Which instants then stay:
+planner.py.
+"""
 
 from __future__ import annotations
 

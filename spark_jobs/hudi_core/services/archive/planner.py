@@ -1,5 +1,5 @@
 """Which instants are archived and leave the active timeline, and what holds the others back. Pure (TimelineArchiverV1,
-TimelineArchiverV2, ArchivalUtils).
+TimelineArchiverV2, ArchivalUtils). What files of the table say against it: listing.py.
 
 A reader takes an instant for committed that is older than the first commit of the timeline, without a look into the
 archive. So archival goes from the oldest commit on and leaves no holes, and it must not pass an instant whose absence

@@ -1,4 +1,5 @@
-"""Clean: the files that the plan names are deleted, by units of an engine.
+"""Clean: the files that the plan names are deleted, by units of an engine. Which files those are: retention.py,
+kept_files.py. UnscheduledClean drops a clean that no run would finish.
 
 A file that is gone already is as good as deleted, so a unit may run again. Memory of a task: the names of its unit,
 which are at most the plan's files divided by `hoodie.clean.parallelism`, and not fewer than 100.

@@ -1,4 +1,6 @@
-"""`doctor`: looks at a table from all sides and writes nothing, so ages are measured by this process's clock."""
+"""`doctor`: looks at a table from all sides and writes nothing, so ages are measured by this process's clock. The
+checks: instants.py, writers.py, wheels.py, listings.py, stored_files.py, compression.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15).
+"""Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15). Which
+columns have statistics: metadata_table/indexed_table.py.
 
 To add columns, the files are read without the table lock. Then, under the lock, new files are read, one deltacommit of
 the metadata table writes the records, and last the index's definition names the columns. A drop changes the definition

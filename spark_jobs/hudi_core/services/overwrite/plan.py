@@ -1,4 +1,6 @@
-"""What an overwrite replaces: every file group of its partitions when it begins (getPartitionToReplacedFileIds)."""
+"""What an overwrite replaces: every file group of its partitions when it begins (getPartitionToReplacedFileIds). That
+one is done once: tokens.py.
+"""
 
 from __future__ import annotations
 

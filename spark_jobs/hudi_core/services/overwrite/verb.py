@@ -1,5 +1,5 @@
 """`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that it was done before
-(tokens.py).
+(tokens.py). What an overwrite replaces: plan.py.
 """
 
 from __future__ import annotations

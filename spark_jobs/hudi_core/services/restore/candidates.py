@@ -1,6 +1,6 @@
 """To which commits the table may be restored, what goes for that and in which order, and for the other commits why not;
 what of a commit's files a savepoint keeps follows from it (BaseHoodieWriteClient.restoreToSavepoint,
-RestorePlanActionExecutor, RestoreInstantComparatorFactory). savepoint.py keeps them.
+RestorePlanActionExecutor, RestoreInstantComparatorFactory). savepoint.py keeps them. job.py carries it out.
 """
 
 from __future__ import annotations

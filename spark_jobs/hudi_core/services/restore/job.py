@@ -1,7 +1,8 @@
-"""Carries out a restore's plan: each instant is rolled back in the plan's order, and the restore alone completes.
+"""Carries out a restore's plan: each instant is rolled back in the plan's order, and the restore alone completes. Which
+instants, and in which order: candidates.py.
 
 A restore that was requested is always continued, under its own instant and to the same target; verb.py finds it. Only
-repair/unschedule.py drops it, while it is not inflight.
+services/unschedule.py drops it, while it is not inflight.
 
 The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
 takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until
