@@ -1,7 +1,5 @@
 """Mistakes that a DAG file shows: operators and sensors refuse them when they are made, which is when it is imported.
-
-What is rendered, or comes from another task, is known and checked when the task runs. Which name was meant:
-hudi_core/request/texts.py.
+What is rendered, or comes from another task, is checked when it runs. Which name was meant: hudi_core/request/texts.py.
 """
 
 from __future__ import annotations
@@ -25,9 +23,7 @@ _TEMPLATE: Final = ("{{", "{%", "{#")
 _OF_MAPPED: Final = "_airflow_from_mapped"
 """The argument by which Airflow makes the task of a mapped operator, in the worker."""
 REQUIRED: Final[Any] = inspect.Parameter.empty
-"""The value of a field without a default."""
 _OF_AIRFLOW: Final = ("template_fields", "template_ext", "template_fields_renderers", "ui_color", "ui_fgcolor")
-"""Attributes of operators that are no arguments."""
 _SELF: Final = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _OTHERS: Final = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
@@ -35,12 +31,11 @@ _OTHERS: Final = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 class CheckedArguments(BaseOperatorMeta):
     """The metaclass of operators and sensors, which have three things by it:
 
-    - Arguments are fields: a name in the body of a class that is annotated and has a value is an argument with this
-      default, and so is each field of the verb that the class names as `request`, which is a template field, too. An
-      `__init__` is made of them, which keeps them as they are given. A class with an `__init__` of its own is as it is.
+    - Arguments are fields: an annotated name with a value in the body of a class is an argument with this default, and
+      so is each field of its verb `request`, which is a template field, too. An `__init__`, where the class has none,
+      is made of them and keeps them as they are given.
     - The method `check_arguments` raises ConfigError for literals that mean nothing.
     - Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be meant.
-      A class of a user may take more than its signature names.
     """
 
     def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any], **options: Any) -> Any:
@@ -168,7 +163,6 @@ def names_of_arguments(function: Callable[..., Any]) -> list[str]:
 
 @cache
 def _names_of(cls: type[Any]) -> frozenset[str]:
-    """The names of the arguments of a class and its bases."""
     made = (vars(base).get("__init__") for base in cls.__mro__ if base is not object)
     return frozenset(name for init in made if init is not None for name in names_of_arguments(init))
 
@@ -229,9 +223,7 @@ def whole_number(value: int | str, *, name: str) -> int:
 
 
 def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
-    """An argument as a job takes it: numbers and booleans as texts. Raises ConfigError, naming `where`, for other
-    values.
-    """
+    """As a job takes it: numbers and booleans as texts. Raises ConfigError, naming `where`, for other values."""
     if not given:
         return {}
     if not isinstance(given, Mapping):

@@ -33,7 +33,6 @@ SCHEME = "hudi"
 LONGEST_KEY = 250
 """Characters of a partition key of an asset event, by Airflow's database."""
 POLL_SECONDS = 10.0
-"""Between two looks of an asset's watcher, where nothing else is given."""
 TABLE = "table"
 """Member of an asset's extra: the table's address, whose scheme the asset's own does not have."""
 _LOOKS: Final = 3
@@ -98,11 +97,9 @@ def hudi_asset(
     group: str = SCHEME,
 ) -> Asset:
     """An asset that has an event whenever something is new on the table's timeline, or stays pending there, for the
-    schedule of a DAG.
-
-    The triggerer looks at the table while a DAG that is scheduled by the asset is active. Events that come before a run
-    starts are one run, so what it runs should be all that is pending, not the instants of one event. Arguments as of
-    HudiTimelineEventTrigger, whose docstring says what an event holds.
+    schedule of a DAG. The triggerer looks at the table while such a DAG is active. Events that come before a run starts
+    are one run, so what it runs should be all that is pending, not the instants of one event. Arguments, and what an
+    event holds: HudiTimelineEventTrigger.
 
     Airflow keeps one watcher of an asset, that of the file that it has parsed last. So what the watcher does is in the
     asset's address: another connection of a table below a base path, and another interval than the default, are another
@@ -148,9 +145,7 @@ def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
 
 
 def watched_changes() -> Asset | None:
-    """changed_partitions_asset of AIRFLOW_HUDI_WATCHED_TABLE, else AIRFLOW_HUDI_TABLE, or None; by
-    AIRFLOW_HUDI_CONN_ID.
-    """
+    """Of AIRFLOW_HUDI_WATCHED_TABLE, else AIRFLOW_HUDI_TABLE, or None; by AIRFLOW_HUDI_CONN_ID."""
     table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
     return changed_partitions_asset(table, hudi_conn_id=_watched_conn_id()) if table else None
 
@@ -172,9 +167,7 @@ def changed_partitions_asset(table: str, *, hudi_conn_id: str | None = None) -> 
 
 
 def add_partitions(event: Any, names: Iterable[str]) -> None:
-    """Makes an event of each partition; names that are longer than a partition key of Airflow are left out, and
-    counted.
-    """
+    """Makes an event of each; names that are longer than a partition key of Airflow are left out, and counted."""
     found = sorted(names)
     keys = [name for name in found if len(name) <= LONGEST_KEY]
     if len(keys) < len(found):
@@ -209,12 +202,11 @@ def describe_events(
 ) -> None:
     """Fills in the events of a task's outlets.
 
-    The event of a table's asset (assets.table_asset) has the payload of HudiTimelineEventTrigger as its extra, with the
-    instants that the task, or an earlier try of it, completed. That of `changed_partitions_asset` is one for each
-    partition whose rows they changed. An AssetAlias gets an event of the asset of each table that something was done
-    to, which is for tasks whose tables are not known when the DAG is parsed. Other outlets are left alone. A table that
-    cannot be read is looked at again after some seconds where that may help; then it has no event, and the log says
-    why.
+    The event of a table's asset (table_asset) has the payload of HudiTimelineEventTrigger as its extra, with the
+    instants that the task, or an earlier try of it, completed; changed_partitions_asset has one for each partition
+    whose rows they changed. An AssetAlias, for tasks whose tables are not known when the DAG is parsed, gets an event
+    of the asset of each table that something was done to. A table that cannot be read is looked at again after some
+    seconds where that may help; then it has no event, and the log says why.
     """
     aliases = [item for item in outlets if isinstance(item, AssetAlias)]
     assets = {item.uri: item for item in outlets if isinstance(item, Asset) and item.uri.startswith(f"{SCHEME}://")}
@@ -243,7 +235,6 @@ def describe_events(
 def _describe(
     payload: dict[str, Any], aliases: Iterable[AssetAlias], assets: Mapping[str, Asset], outlet_events: Any
 ) -> None:
-    """The events of one table."""
     table = payload["table"]
     for alias in aliases:
         outlet_events[alias].add(table_asset(table), extra=payload)

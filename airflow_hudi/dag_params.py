@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 N = TypeVar("N", int, float)
 
 INSTANT_PATTERN = r"^[0-9]{14,20}$"
-"""Instants as the timeline names them."""
 
 RUN_TYPES = tuple(kind for kind in DagRunType if kind is not DagRunType.BACKFILL_JOB)
 """All but those of a backfill: a table service works on the table as it is now, so one run does what all would do."""
@@ -39,7 +38,6 @@ MANY_RUNS = 1000
 _OF_SCHEDULE = ("scheduled",)
 _NO_CRON = (None, "@once", "@continuous")
 SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
-"""The option that `sort_columns_param` is for."""
 DRY_RUN = "{{ params.dry_run }}"
 
 
@@ -77,9 +75,7 @@ def interval_schedule(variable: str) -> CronDataIntervalTimetable | str | None:
 
 
 def runs_at_once(schedule: str | None) -> int:
-    """How many runs a DAG may have at a time: those of one table take turns by claims. A continuous DAG has one, says
-    Airflow.
-    """
+    """Those of one table take turns by claims. A continuous DAG has one run at a time, says Airflow."""
     return 1 if schedule == "@continuous" else MANY_RUNS
 
 

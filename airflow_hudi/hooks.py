@@ -1,8 +1,6 @@
-"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button.
-
-Of a connection that is not there, and of a secrets backend that cannot be asked now, Airflow 3.3 makes the same
-AirflowNotFoundException, and only logs the backend's own error, as debug: asking_for tells them apart. What that means
-for a task: task_fate.py.
+"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button. Of a
+connection that is not there, and of a secrets backend that cannot be asked now, Airflow 3.3 makes the same
+AirflowNotFoundException, and only logs the backend's own error: asking_for tells them apart (task_fate.py).
 """
 
 from __future__ import annotations
@@ -76,12 +74,10 @@ class HudiHook(BaseHook):
 
     @property
     def storage_conn_id(self) -> str | None:
-        """The Airflow connection whose credentials open the storage."""
         return self._field("storage_conn_id")
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """The options for storage libraries that the connection sets; none of them secret."""
         return {name: value for name in STORAGE_OPTIONS if (value := self._field(name)) is not None}
 
     @property
@@ -96,9 +92,8 @@ class HudiHook(BaseHook):
         return None if subscription is None or group is None else (subscription, group)
 
     def credentials(self, table: str) -> dict[str, str]:
-        """Options of the table's storage by the storage connection, secret ones too: those of S3 are known, other
-        storages are opened by the environment. Raises ConfigError without the connection's provider,
-        CredentialsMissingError.
+        """Options of a table on S3 by the storage connection, secret ones too; other storages are opened by the
+        environment. Raises ConfigError without the connection's provider, CredentialsMissingError.
         """
         if self.storage_conn_id is None or scheme_of(self.table_uri(table)) != "s3":
             return {}
@@ -198,7 +193,6 @@ class HudiHook(BaseHook):
 
 
 def _how_to_install(scheme: str) -> str:
-    """What makes Airflow open the scheme with a connection."""
     extra = EXTRAS.get(scheme)
     if extra is None:
         return f"install the provider whose file systems serve {scheme}://"
@@ -209,7 +203,6 @@ def _how_to_install(scheme: str) -> str:
 
 
 def _no_folder(base_path: str) -> str | None:
-    """Why a local base path cannot be used; None where it is a folder."""
     if not is_absolute(base_path):
         return f"The base path {base_path} is relative: give an absolute path or a URI such as s3://bucket/warehouse"
     path = Path(local_path(base_path))
@@ -265,11 +258,9 @@ def is_absolute(address: str) -> bool:
 
 
 def split_address(address: str) -> tuple[str, str, str]:
-    """Scheme, bucket or host, and path: `("s3", "bucket", "/path")`, `("file", "", "/path")`.
-
-    The scheme is that of scheme_of. `#` and `?` are characters of the path, as for the storages and in Hadoop's Path;
-    escapes of a `file:` URI are decoded. A relative path stays one. Raises ConfigError for an empty address, and as
-    local_path.
+    """Scheme (scheme_of), bucket or host, and path: `("s3", "bucket", "/path")`, `("file", "", "/path")`. `#` and `?`
+    are characters of the path, as in Hadoop's Path; escapes of a `file:` URI are decoded. A relative path stays one.
+    Raises ConfigError for an empty address, and as local_path.
     """
     scheme = scheme_of(address)
     if scheme == "file":

@@ -34,11 +34,10 @@ def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
 
 
 def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: str | None = None) -> Any:
-    """The `OperatorLineage` of a task; None where OpenLineage's provider is missing.
-
-    Each table that the task, or an earlier try of it, changed is an output, with the last instant as its version, what
-    an overwrite changes, and the rows and bytes that this try has written; of a service it is the input, too, as
-    `source` is of an overwrite. `query` is a facet of the job.
+    """The `OperatorLineage` of a task; None without OpenLineage's provider. Each table that the task, or an earlier try
+    of it, changed is an output, with the last instant as its version, what an overwrite changes, and the rows and bytes
+    that this try has written; of a service it is the input, too, as `source` is of an overwrite. `query` is a facet of
+    the job.
     """
     try:
         from airflow.providers.openlineage.extractors import OperatorLineage

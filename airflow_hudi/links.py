@@ -22,7 +22,6 @@ _PORTAL: Final = (
     "%2Fsubscriptions%2F{subscription}%2FresourceGroups%2F{group}%2Fproviders%2FMicrosoft.Storage%2FstorageAccounts%2F"
     "{account}/path/{bucket}"
 )
-"""Azure's, of a container."""
 _AZURE: Final = ("abfs", "abfss", "az", "wasb", "wasbs")
 """`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`; `az://CONTAINER/PATH` names no account."""
 
@@ -31,11 +30,9 @@ def console_link(
     uri: str, template: str = "", *, has_endpoint: bool = False, azure: tuple[str, str] | None = None
 ) -> str:
     """The address that shows a table; "" where none is known. `template` has `{bucket}`, `{account}` and `{path}` in
-    it; one with `{account}` is for URIs that name one. Without a template it is that of the storage's own console,
-    where the storage has no endpoint of its own.
-
-    On Azure the bucket is the container. Its portal names a subscription and a resource group, which no URI has:
-    `azure` says them, or a template.
+    it; one with `{account}` is for URIs that name one. Without one it is that of the storage's own console, where the
+    storage has no endpoint of its own. On Azure the bucket is the container, and `azure` the subscription and resource
+    group, which no URI has.
     """
     scheme, place, path = split_address(uri)
     account = ""
@@ -72,5 +69,4 @@ class HudiSparkLink(BaseOperatorLink):
     name = "Spark application"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """The tracking URL that Spark printed, or ""."""
         return operator.tracking_url or ""

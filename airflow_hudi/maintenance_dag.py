@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_.-]")
-"""What no id of a task has."""
 
 
 def hudi_maintenance_dag(
@@ -38,11 +37,9 @@ def hudi_maintenance_dag(
     **dag_args: Any,
 ) -> DAG:
     """A DAG that runs what is pending or due on tables, by their policies, and then reports what is pending for too
-    long.
-
-    Call it in a DAG file. The policies are read there, so that a mistake in them is an import error with its line, and
-    once more by each task. Tables whose policies name a pool have a task of their own in it. The param `tables` of a
-    run chooses some of them.
+    long. They are read in the DAG file, so that a mistake in them is an import error with its line, and once more by
+    each task. Tables whose policies name a pool have a task of their own in it. The param `tables` of a run chooses
+    some of them.
 
     :param policy: the path of a YAML file, or one policy as a dict
     :param tables: the tables; without them those of the file. A name below the connection's base path, which is not
@@ -51,8 +48,8 @@ def hudi_maintenance_dag(
     :param one_task_per_table: a mapped task for each table, with its own log and retries; else one task, and so one
         Spark job, for all of a pool
     :param operator_args: further arguments of HudiTableServicesOperator, such as `engine` and `hudi_conn_id`. Without
-        `conflict_timeout` a task waits ten minutes for others: a table that they hold is tried again by the task's
-        retries and by the next run, which it must not hold up
+        `conflict_timeout` a task waits ten minutes for others, and holds up no further run: retries and the next run
+        try again
     :param dag_args: further arguments of the DAG
     """
     of_dag = [*names_of_arguments(hudi_maintenance_dag), *names_of_arguments(DAG)]
@@ -135,7 +132,6 @@ def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str
 
 
 def _keep_chosen_before(hook: Callable[[Context], Any] | None) -> Callable[[Context], Any]:
-    """A hook before the task's work that chooses its tables, and then calls the one of `operator_args`."""
     if hook is None:
         return _keep_chosen
 
@@ -147,9 +143,7 @@ def _keep_chosen_before(hook: Callable[[Context], Any] | None) -> Callable[[Cont
 
 
 def _keep_chosen(context: Context) -> None:
-    """Leaves a task the tables that the run's param names; skips it without any, since it would work on all of its
-    policy.
-    """
+    """Leaves a task the tables that the run's param names; it is skipped without any, since it would work on all."""
     chosen = context["params"].get("tables")
     if not chosen:
         return

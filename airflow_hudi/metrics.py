@@ -39,7 +39,6 @@ _BACKENDS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 
 def is_measured() -> bool:
-    """Whether Airflow sends metrics anywhere."""
     return any(conf.getboolean("metrics", name, fallback=False) for name in _BACKENDS)
 
 
@@ -57,7 +56,6 @@ class LookMetrics:
         self._hook = hook
         self._seen: Timeline | None = None
         self._recorded: TimelineReader | None = None
-        """Of the metadata table, whose properties are read once."""
 
     def report(self, look: Look) -> None:
         """The pending age and, where the timeline has changed, the metadata lag, by a listing of the metadata table."""
@@ -79,20 +77,16 @@ class LookMetrics:
 
 
 def report_age(look: Look) -> None:
-    """The pending age alone, where it is sent anywhere."""
     if is_measured():
         stats.gauge("hudi.pending_age", pending_age(look), tags={"table": look.uri})
 
 
 def pending_age(look: Look) -> int:
-    """Seconds since the oldest pending instant was requested; 0 without one."""
     return max((age_of(item, look.at, look.zone) for item in look.timeline.pending()), default=0)
 
 
 def metadata_lag(look: Look, recorded: Timeline) -> int:
-    """Seconds since the oldest write or clean completed that the metadata table's timeline lacks, and is not older
-    than; else 0.
-    """
+    """Seconds since the oldest write or clean that the metadata table lacks, and is not older than, completed; or 0."""
     known = recorded.completed().requested_times
     start = min(known, default="")
     lacking = [
@@ -106,7 +100,6 @@ def metadata_lag(look: Look, recorded: Timeline) -> int:
 
 
 def report_work(works: Iterable[FinishedWork]) -> None:
-    """The seconds and bytes of work, once."""
     for work in works:
         if work.earlier:
             continue

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TIMEOUT: Final = 30.0
-"""Seconds for the webhook's answer."""
 _MOST: Final = 20
-"""Pending instants of a table that a message names, the oldest first, and lines of its text on what was done."""
 _DONE: Final = ("table", "service", "instant", "files_written", "bytes_written", "files_deleted")
 _TEMPLATES: Final = ("hudi_conn_id", "table", "tables", "policy")
-"""The templated arguments of a task of this package that say where its tables are."""
 
 
 class HudiNotifier(BaseNotifier):
@@ -149,7 +146,6 @@ def _pending_on(table: str, hook: HudiHook) -> dict[str, Any]:
 
 
 def _done_by(task: Any) -> list[dict[str, Any]]:
-    """What this try of the task has completed, also where it failed at the end."""
     works: Sequence[FinishedWork] = getattr(task, "works", ())
     return [{name: getattr(work, name) for name in _DONE} for work in works if not work.earlier]
 

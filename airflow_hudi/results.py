@@ -1,6 +1,5 @@
-"""The XCom of a task about an instant, taken from the timeline, the same however the job was submitted; and what any
-XCom says that was done, of which asset events, metrics, lineage and messages are made. Whether this task
-completed an instant: operators/service.py.
+"""The XCom of a task about an instant, taken from the timeline; and what any XCom says that was done, of which asset
+events, metrics, lineage and messages are made. Whether this task completed an instant: operators/service.py.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from hudi_core.request.results import InstantResult, JobResult, Result
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
-"""The members that are counts."""
 ELSEWHERE = "another process completed it"
 """The `reason` of an instant at which neither the task nor an earlier try of it did anything."""
 ARCHIVE: Final = "archive"
@@ -40,9 +38,8 @@ def instant_result(
     reason: str | None = None,
     result: JobResult | None = None,
 ) -> dict[str, Any]:
-    """The XCom value of an instant. The numbers are sums over the completed instant's file, whoever did it; `seconds`
-    is the duration of the work, `engine` the one that did it, by the `result` of the job. Raises StorageError,
-    FormatError.
+    """The XCom value of an instant: sums over the completed instant's file, whoever did it, and the `seconds` and
+    `engine` of the work, by the `result` of the job. Raises StorageError, FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -57,7 +54,6 @@ def instant_result(
 
 
 def instants_of(result: JobResult | None, instant: str) -> list[InstantResult]:
-    """What a job's result says of one instant."""
     return [item for item in (result.instants if isinstance(result, Result) else ()) if item.instant == instant]
 
 
@@ -136,9 +132,7 @@ class FinishedWork:
 
 
 def finished_work(result: Mapping[str, Any], service: str | None = None) -> Iterator[FinishedWork]:
-    """What an XCom says that was completed, not what it only reports or plans. `service`: the operator's, if it has
-    one.
-    """
+    """What an XCom says that was completed. `service`: the operator's, if it has one."""
     if isinstance(result.get("results"), list):
         for item in result["results"]:
             if not item.get("exit_code"):

@@ -56,7 +56,6 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     _errors = 0
 
     def check_arguments(self) -> None:
-        """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
         if is_literal(self.table):
             refuse_secret_address(self.table, what="the address of the table")
         if is_literal(*(getattr(self, name) for name in self.template_fields if name not in _WHERE)):
@@ -67,7 +66,6 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         """What is waited for, by the arguments as they are rendered. Raises ConfigError."""
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """One look at the table. Raises HudiError where another one does not help."""
         if self._condition is None:
             self._condition = self.condition()
         is_new_process = self.reschedule and not self.deferrable
@@ -101,7 +99,6 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         return PokeReturnValue(is_done=True, xcom_value=self._result({"table": self.table, **found}))
 
     def execute(self, context: Context) -> Any:
-        """Looks once, then waits in the triggerer, or here when not deferrable."""
         try:
             if not self.deferrable:
                 return super().execute(context)
@@ -126,14 +123,12 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """See BaseSensorOperator; a wait in the triggerer that took too long is named."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except AirflowSensorTimeout as error:
             raise self._timed_out() from error
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Where the task resumes after its trigger fired. Raises as wait.found_in."""
         return self._result(found_in(event, self.table, self.log))
 
     def _timed_out(self) -> AirflowSensorTimeout:
@@ -147,10 +142,9 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
 class HudiCommitSensor(BaseHudiSensor):
     """Succeeds when a write has completed; compactions and clusterings, which change no row, are none.
 
-    XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the write that
-    completed first. `completed` is its completion time: as `completed_after` it makes the next run wait for the next
-    write. On table version 6 that is the modification time of a file: writes of one such moment (a second on S3) are
-    one event.
+    XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first.
+    `completed` is its completion time: as `completed_after` it makes the next run wait for the next write. On table
+    version 6 that is the modification time of a file: writes of one such moment (a second on S3) are one event.
 
     :param completed_after: only for writes that completed later, such as `{{ data_interval_end }}`, see
         condition.CompletedAfter; empty: any that is on the timeline (templated)
@@ -195,11 +189,10 @@ class HudiInstantSensor(BaseHudiSensor):
 class HudiNoPendingSensor(BaseHudiSensor):
     """Succeeds when no instant is pending for longer than `pending_age`.
 
-    XCom: `{"table", "pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many instants are still
-    pending, none of them for too long, and the oldest of them or None.
+    XCom: `{"table", "pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many are still pending,
+    and the oldest of them or None.
 
-    :param pending_age: how long an instant may be pending: seconds, a timedelta, or a text such as `90s`, `30m`, `6h`
-        or `2d`; with 0 none may be (templated)
+    :param pending_age: seconds, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`; 0: none may be (templated)
     :param action: only instants of this action, by the name on its pending files; empty: of any (templated)
     """
 

@@ -31,8 +31,6 @@ UNSAID = "it did not report why; see its output above"
 
 
 class Fate(Enum):
-    """What an exit code means for a task; see the table above."""
-
     DONE = "done"
     FAILS_FOR_GOOD = "fails for good"
     WAITS = "waits"
@@ -73,9 +71,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether another look soon may go well: the storage is overloaded, or a writer is at a file. Comes before
-    is_permanent.
-    """
+    """Whether another look soon may go well, where storage or a writer is in the way. Comes before is_permanent."""
     if isinstance(error, StorageError):
         return not is_permanent(error)
     return isinstance(error, FormatError) and not isinstance(error, UnsupportedError)

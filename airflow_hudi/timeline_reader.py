@@ -23,9 +23,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one listing shows of a table, and its reader: `at` is when, by this process's clock; `modified` has the
-    timeline's files and, in layout 1, when each was modified.
-    """
+    """What one listing shows of a table, and its reader; `modified`: when, in layout 1, each file was modified."""
 
     timeline: Timeline
     at: datetime
@@ -35,13 +33,10 @@ class Look:
 
     @property
     def uri(self) -> str:
-        """The table's, for messages."""
         return self.reader.storage.uri
 
     def completed_at(self, instant: Instant) -> str:
-        """The completion time. In layout 1 that is the modification time of the file, as in Hudi
-        (getStateTransitionTime).
-        """
+        """In layout 1 the modification time of the file, as in Hudi (getStateTransitionTime)."""
         if instant.completion_time is not None:
             return instant.completion_time
         seconds = self.modified.get(legacy_name(instant.requested_time, instant.action, instant.state))
@@ -53,9 +48,7 @@ class Look:
         return max(modified, instant.requested_time) if same_second else modified
 
     def read_commit(self, instant: Instant) -> CommitMetadata | None:
-        """The metadata of a completed write; None where it is gone since the listing. Raises StorageError,
-        CorruptFileError.
-        """
+        """None where it is gone since the listing. Raises StorageError, CorruptFileError."""
         try:
             return self.reader.active().read_commit(instant)
         except StorageNotFoundError:
@@ -63,11 +56,9 @@ class Look:
 
 
 class TimelineReader:
-    """One table, as a task or a trigger looks at it.
-
-    The table's properties are read once, and again only when a listing shows that their file changed: an upgraded table
-    would otherwise hide its instants from a sensor that has been waiting since before. As long as a listing is the same
-    as the one before, so is the timeline: not only equal.
+    """One table, as a task or a trigger looks at it. Its properties are read again only when a listing shows that their
+    file changed: an upgraded table would otherwise hide its instants from a sensor that has been waiting since before.
+    As long as a listing is the same as before, so is the timeline: not only equal.
 
     `action` is what is looked for. Of `clustering` the timeline is as layout 2 has it (named_by_plans).
     """
@@ -89,7 +80,6 @@ class TimelineReader:
         return self._config
 
     def load(self) -> Timeline:
-        """The timeline as it is now: one listing, past every cache. Raises as `config` does."""
         return self.look().timeline
 
     def look(self) -> Look:
@@ -101,13 +91,10 @@ class TimelineReader:
         return Look(self._timeline, at, zone, self._files, self)
 
     def active(self) -> ActiveTimeline:
-        """The timeline's files, to read an instant's details from."""
         return ActiveTimeline(self.storage, self.config)
 
     def at_work(self, instant: str) -> str | None:
-        """Who runs an instant and since when: by the last claim that was not released, else by a heartbeat of Hudi, or
-        None.
-        """
+        """Who runs an instant and since when: by the last claim that was not released, else by a heartbeat of Hudi."""
         folder = ClaimFolder(instant)
         files = {info.name: info for info in self.storage.list_files(folder.path)}
         if (epochs := epochs_of(files)) and not is_released(files):
@@ -145,9 +132,7 @@ class TimelineReader:
         return replace(instant, action=action, planned_action=Action.CLUSTERING)
 
     def _list(self) -> dict[str, float | None]:
-        """The names of the timeline's files and in layout 1, where names do not tell everything, when each was
-        modified.
-        """
+        """The timeline's files and in layout 1, where names do not tell everything, when each was modified."""
         config = self.config
         if config.layout_version != 1:
             return dict.fromkeys(self.storage.list_names(config.timeline_folder))

@@ -18,19 +18,17 @@ from hudi_core.timeline.instant_time import format_instant, zone_of
 
 
 class Condition(ABC):
-    """What one wait is for: a dataclass. It may remember what it read, so no two waits share one.
-
-    It depends on the timeline only: while looks show the same timeline, a condition that did not hold does not hold.
-    `action` is the one that the timeline is read for (timeline_reader.TimelineReader); `""` for any.
+    """What one wait is for: a dataclass. It may remember what it read, so no two waits share one. It depends on the
+    timeline only: while looks show the same one, a condition that did not hold does not hold. `action` is the one that
+    the timeline is read for (TimelineReader); `""` for any.
     """
 
     action: str
 
     @abstractmethod
     def check(self, look: Look) -> dict[str, Any] | None:
-        """What was found, as JSON, when the condition holds; else None. May read files that the look names.
-
-        Raises StorageError, FormatError, TimelineError.
+        """What was found, as JSON; else None. May read files that the look names. Raises StorageError, FormatError,
+        TimelineError.
         """
 
     @abstractmethod
@@ -48,18 +46,15 @@ class Condition(ABC):
 
 
 def at_work_on(look: Look, instant: Instant) -> str:
-    """Who is at work on a pending instant, for messages."""
     return look.reader.at_work(instant.requested_time) or "claimed by no process now"
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedAfter:
-    """Instants that completed later than a moment.
-
-    `text` is an ISO 8601 date or date-time such as `2026-01-02`, `2026-01-02 03:04:05+00:00` or `2026-01-02T03:04:05Z`,
-    or an instant or completion time of the timeline: a run of digits. Without an offset a date is in UTC, as Airflow's
-    own are; digits are in the timeline's zone. Raises ConfigError for anything else, and, when it is compared, for a
-    moment outside of the years 1 to 9999 in that zone.
+    """Instants that completed later than an ISO 8601 date or date-time, such as `2026-01-02`, `2026-01-02
+    03:04:05+00:00` or `2026-01-02T03:04:05Z`, or than an instant or completion time of the timeline, a run of digits in
+    the timeline's zone. Without an offset a date is in UTC, as Airflow's own are. Raises ConfigError for anything else,
+    and, when it is compared, for a moment outside of the years 1 to 9999 in that zone.
     """
 
     text: str
@@ -75,7 +70,6 @@ class CompletedAfter:
         return CompletedAfter(text) if text else None
 
     def holds(self, look: Look, instant: Instant) -> bool:
-        """Whether a completed instant is later."""
         return look.completed_at(instant) > self._as_time(look.zone)
 
     def __str__(self) -> str:
@@ -98,7 +92,6 @@ def bound_of(given: str | datetime | None) -> str | None:
 
 
 def is_after(bound: CompletedAfter | None, look: Look, instant: Instant) -> bool:
-    """Whether a completed instant is later than the bound, if there is one."""
     return bound is None or bound.holds(look, instant)
 
 
@@ -120,9 +113,7 @@ def _moment(text: str) -> datetime:
 
 
 def seconds_in(given: float | str | timedelta) -> int:
-    """The seconds, rounded up, of a number, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`. Raises
-    ConfigError.
-    """
+    """Rounded up, of a number, a timedelta, or a text such as `90s`, `30m`, `6h` or `2d`. Raises ConfigError."""
     try:
         if isinstance(given, str):
             return int(given) if given.strip().isdecimal() else seconds_of(given)

@@ -27,9 +27,8 @@ ACTIONS: Final = tuple(sorted(KNOWN_ACTIONS))
 
 
 def of_action(timeline: Timeline, action: str) -> Iterator[Instant]:
-    """The instants of `action` in any state, oldest first; `compaction` also finds the completed commit that it became.
-
-    Pending rollbacks of a pending restore are omitted: only the restore can finish and remove them.
+    """In any state, oldest first; `compaction` is also the completed commit that it became. Pending rollbacks of a
+    pending restore are omitted: only the restore can finish and remove them.
     """
     restore = timeline.pending().of_actions(Action.RESTORE).first()
     for instant in timeline:
@@ -64,9 +63,7 @@ def first_planned(timeline: Timeline, action: str, mark: str) -> Instant | None:
 
 
 def newest_time(timeline: Timeline, before: str | None = None) -> str:
-    """The newest requested or completion time, or of those before `before`; "0" without. But for indexing actions,
-    whatever is planned from now on is later.
-    """
+    """The newest requested or completion time, or of those before `before`; "0" without."""
     times = (time for instant in timeline for time in (instant.requested_time, instant.completion_time or ""))
     return max((time for time in times if time and (before is None or time < before)), default="0")
 
@@ -102,13 +99,11 @@ class InstantCondition(Condition):
             raise ConfigError(said, remedy="with completed_after the state is completed")
 
     def find(self, look: Look) -> Instant | None:
-        """The oldest instant that the condition holds for, or None."""
         bound = CompletedAfter.of(self.completed_after)
         fitting = filter(self._holds, of_action(look.timeline, self.action))
         return next((instant for instant in fitting if is_after(bound, look, instant)), None)
 
     def check(self, look: Look) -> dict[str, Any] | None:
-        """results.instant_named of the oldest instant that fits; see Condition."""
         instant = self.find(look)
         return None if instant is None else instant_named(instant)
 
@@ -119,7 +114,6 @@ class InstantCondition(Condition):
         return f"no {self.state} {self.action}{instant}{after}" + (f" {bound}" if bound else "")
 
     def waiting(self, look: Look) -> str:
-        """See Condition: also who is at work on the instant that comes nearest."""
         shown = super().waiting(look)
         nearest = InstantCondition(self.action, PENDING, self.instant, self.after).find(look)
         if nearest is None:
@@ -137,10 +131,8 @@ class InstantCondition(Condition):
 
 @dataclass(frozen=True)
 class NoPendingCondition(Condition):
-    """No instant, or none of `action`, is pending for longer than `pending_age` seconds; with 0 none is pending.
-
-    The age is the time since the instant was requested. As for InstantCondition, pending rollbacks of a pending restore
-    are no rollbacks to wait for. Raises ConfigError for a negative age.
+    """No instant, or none of `action`, is pending for longer than `pending_age` seconds since it was requested; with 0
+    none is pending. Rollbacks are counted as by InstantCondition. Raises ConfigError for a negative age.
     """
 
     pending_age: int = 0
@@ -165,7 +157,6 @@ class NoPendingCondition(Condition):
         return f"a pending {self.action or 'instant'}{too_long}"
 
     def waiting(self, look: Look) -> str:
-        """See Condition: also who is at work on the oldest."""
         oldest = self._pending(look)[0]
         age = age_of(oldest, look.at, look.zone)
         return f"{look.uri} shows {self.unmet()}: {age_shown(oldest, age)}, {at_work_on(look, oldest)}"

@@ -23,7 +23,6 @@ ALL: Final = "all"
 ANY: Final = "any"
 _SERVICES: Final = WRITE_ACTIONS - COMMIT_ACTIONS
 _MOST_SHOWN: Final = 5
-"""Partitions that a message names."""
 
 
 def written(metadata: CommitMetadata) -> dict[str, Any]:
@@ -34,9 +33,7 @@ def written(metadata: CommitMetadata) -> dict[str, Any]:
 
 
 def may_be_write(instant: Instant) -> bool:
-    """Whether a completed commit is no compaction or clustering by its pending files; its metadata decides
-    (is_of_writer).
-    """
+    """Whether a completed commit is no compaction or clustering by its pending files; is_of_writer decides."""
     return instant.action in COMMIT_ACTIONS and instant.pending_action not in _SERVICES
 
 
@@ -56,15 +53,13 @@ def is_of_writer(metadata: CommitMetadata) -> bool:
 
 @dataclass(frozen=True)
 class CommitCondition(Condition):
-    """A write completed, later than `completed_after` if that is given; compactions and clusterings are none.
-
-    Each commit is read once, up to the oldest that is a write. Raises ConfigError for what is no time.
+    """A write completed, later than `completed_after` if that is given; compactions and clusterings are none. Each
+    commit is read once, up to the oldest that is a write. Raises ConfigError for what is no time.
     """
 
     action = ""
     completed_after: str | None = None
     _services: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    """The requested times of commits that turned out to be of services."""
 
     def __post_init__(self) -> None:
         CompletedAfter.of(self.completed_after)
@@ -92,9 +87,7 @@ class CommitCondition(Condition):
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a commit did to a partition: wrote to it, or removed what it held. `completed` is None for an archived
-    commit that only the names of its files tell of.
-    """
+    """A commit wrote to a partition, or removed what it held. `completed` is None where only file names tell of it."""
 
     instant: str
     completed: str | None
@@ -103,16 +96,15 @@ class _Change:
 
 @dataclass(frozen=True)
 class PartitionCondition(Condition):
-    """All of some partitions, or by `match` any of them, were written, by writes that completed later than
-    `completed_after` if that is given.
+    """All of some partitions, or by `match` any of them, were written, later than `completed_after` if that is given.
 
     The last change of a partition decides: a delete_partition takes it away, and so does an insert_overwrite_table
     without rows for it. Without a bound partitions count, too, that only archived commits wrote: the names of their
-    files tell, for which a folder is listed once. With a bound archived commits do not count.
+    files tell, for which a folder is listed once.
 
     A commit is read once, the newest first, and no more of them than it takes to know the last change of each
-    partition. Remembered is what the commits on the timeline did to these partitions. Raises ConfigError for what is no
-    partition path or no time, and for another `match`.
+    partition, which is remembered. Raises ConfigError for what is no partition path or no time, and for another
+    `match`.
     """
 
     action = ""
@@ -157,7 +149,6 @@ class PartitionCondition(Condition):
         return f"no write to {several}{_shown(self.partitions)}" + (f" {bound}" if bound else "")
 
     def waiting(self, look: Look) -> str:
-        """See Condition: also which partitions are missing."""
         changes = self._last_changes(look)
         missing = [name for name in self.partitions if name not in changes or not changes[name].is_write]
         return super().waiting(look) + (f"; missing: {_shown(missing)}" if len(missing) < len(self.partitions) else "")
@@ -178,9 +169,6 @@ class PartitionCondition(Condition):
         return {**self._archived, **last}
 
     def _changes_of(self, look: Look, instant: Instant) -> dict[str, _Change]:
-        """What a commit did to a partition. `completed` is None for an archived commit that only names of files tell
-        of.
-        """
         known = self._read.get(instant.requested_time)
         if known is not None:
             return known
@@ -197,9 +185,7 @@ class PartitionCondition(Condition):
         return changes
 
     def _keep_archived(self, timeline: Timeline) -> None:
-        """Forgets commits that left the timeline; of those that were archived the last change of each partition is
-        kept.
-        """
+        """Forgets commits that left the timeline, but for the last change of each partition by archived ones."""
         start = _start(timeline)
         for time in self._read.keys() - timeline.requested_times:
             changes = self._read.pop(time)

@@ -146,9 +146,7 @@ class EngineJob:
         return code
 
     def _submit_rest(self, batch: BatchRequest, results: list[Result], since: float) -> int:
-        """Submits what was left to Spark, as one job or, where the request is too long, several; puts the results
-        together.
-        """
+        """What was left to Spark runs as one job or, where the request is too long, several; joins the results."""
         left = [place for place, result in enumerate(results) if result.left is not None]
         if left:
             for place in left:

@@ -16,19 +16,14 @@ LONGEST_ARGUMENT: Final = 128_000
 """Bytes; Linux takes 128 KiB (MAX_ARG_STRLEN)."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\}(?=\})')
-"""A text of a JSON document, or a brace before another one."""
 _UNSAFE = re.compile(r'\\["\\]|`')
 _ESCAPES = {'\\"': r"\u0022", "\\\\": r"\u005c", "`": r"\u0060"}
 
 
 def request_argument(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> str:
-    """The request as one argument, which hudi_spark.job reads: the JSON of `to_json`, written so that YARN leaves it as
-    it is.
-
-    In YARN's cluster mode the arguments become a line of a shell script, in which the node manager takes `}}` away, the
-    end of a reference to a variable, and where Spark's quoting lets the shell see backslashes and backticks.
-
-    Raises ConfigError when it has more than `longest` bytes.
+    """The request as one argument, which hudi_spark.job reads: JSON that YARN leaves as it is. In its cluster mode the
+    arguments become a line of a shell script, in which the node manager takes `}}` away, the end of a reference to a
+    variable, and Spark's quoting lets the shell see backslashes and backticks. Raises ConfigError over `longest` bytes.
     """
     text = _argument(job)
     size = len(text.encode())

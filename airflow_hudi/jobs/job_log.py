@@ -16,7 +16,6 @@ _OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE|WARN|ER
 _OF_JOB = re.compile(r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} )?(DEBUG|INFO|WARNING|ERROR|CRITICAL) (?=[\w.]+: )")
 """Lines of our job's log (hudi_cli/job.py, hudi_spark/job.py). Further lines of a message are indented."""
 _LEVELS = {"WARN": "warning", "WARNING": "warning", "ERROR": "error", "FATAL": "error", "CRITICAL": "error"}
-"""By the word in a line, the method that logs it; all others are INFO."""
 
 _APPLICATION = re.compile(r"\b(?:application_\d+_\d+|app-\d{14}-\d{4}|driver-\d{14}-\d{4})\b")
 """Names of applications on YARN, and of applications and drivers on Spark's own cluster manager."""
@@ -32,14 +31,10 @@ class JobLog:
         self._log = log
         self._spark_log = spark_log
         self._level = "info"
-        """That of the last line, which its further lines have, too."""
         self.omitted = 0
-        """Lines that were left out."""
         self._result: dict[str, Any] | None = None
         self.application: str | None = None
-        """The cluster manager's name of the application; None when Spark did not print it."""
         self.tracking_url: str | None = None
-        """Where the cluster manager shows the application; None when Spark did not print it."""
 
     def result(self, exit_code: int) -> JobResult | None:
         """What the result line holds of a job that ended with `exit_code`; None without such a line."""

@@ -1,6 +1,4 @@
-"""The process of the local engine (hudi_cli/job.py) beside the task: started, logged, stopped gently. Whether it is
-started at all: engine_job.py.
-"""
+"""The process of the local engine (hudi_cli/job.py) beside the task. Whether it is started at all: engine_job.py."""
 
 from __future__ import annotations
 
@@ -31,7 +29,6 @@ def missing_wheels() -> list[str]:
 
 
 def require_wheels() -> None:
-    """Raises ConfigError where the local engine cannot run."""
     if missing := missing_wheels():
         raise ConfigError(
             f"the local engine cannot run where this task runs: no Python module {', '.join(missing)}",
@@ -50,9 +47,7 @@ def _send(pipe: IO[bytes], call: bytes) -> None:
 
 
 class LocalProcess:
-    """One run of a job in a process group of its own, which ends when this process is gone: it holds the other end of a
-    pipe. `stop` ends it: SIGTERM, `grace_seconds`, SIGKILL.
-    """
+    """One run of a job in a process group, which ends with this process: it holds the other end of a pipe."""
 
     def __init__(self, log: Any, *, grace_seconds: int = 20) -> None:
         self._output = JobLog(log)
@@ -63,13 +58,10 @@ class LocalProcess:
 
     @property
     def result(self) -> JobResult | None:
-        """What the run reported; None when it did not."""
         return self._output.result(self._code)
 
     def run(self, job: JobRequest, mode: str, credentials: Mapping[str, str], environment: Mapping[str, str]) -> int:
-        """Runs the job, logs its lines, and returns its exit code. `credentials` may be secret: they go through the
-        pipe.
-        """
+        """Logs its lines, and returns its exit code. `credentials` may be secret: they go through the pipe."""
         if self._stopped:
             return 1
         call = {

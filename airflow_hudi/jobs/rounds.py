@@ -1,6 +1,5 @@
-"""The runs of a task of many tables: in rounds, as often as bytes and other processes (waiting.py)
-make it necessary, with what earlier tries of the task completed. A result is an item of a batch's result line, as it is
-kept and as it is in the XCom.
+"""The runs of a task of many tables: in rounds, as often as bytes and other processes (waiting.py) make it necessary,
+with what earlier tries completed. A result is an item of a batch's result line, as in the XCom.
 """
 
 from __future__ import annotations
@@ -29,12 +28,10 @@ _SPENT: Final = "the bytes that the task may rewrite are spent (max_bytes)"
 
 @dataclass(frozen=True, slots=True)
 class ByteBudget:
-    """`most` bytes, None for any number.
-
-    What there is to do is known on the cluster. So runs that rewrite rows are started in rounds: each run has its share
-    of what is left (RunRequest.max_bytes), and those that wrote their share are in the next round, as long as others
-    left some. What a writer has planned is run as it is, and a plan has one file slice in any case: each run may go
-    beyond its share by these. Other services are not bounded.
+    """`most` bytes, None for any number. What there is to do is known on the cluster, so runs that rewrite rows start
+    in rounds: each has its share of what is left (RunRequest.max_bytes), and those that wrote theirs are in the next
+    round, as long as others left some. What a writer has planned is run as it is, and a plan has one file slice in any
+    case: each run may go beyond its share by these.
     """
 
     most: int | None = None
@@ -59,7 +56,6 @@ class ByteBudget:
         return max(0, (self.most or 0) - written)
 
     def bounded(self, requests: Sequence[RunRequest], results: Iterable[Mapping[str, Any]]) -> tuple[RunRequest, ...]:
-        """The requests as those of a round."""
         if self.most is None:
             return tuple(requests)
         share = max(1, self.left(results) // max(1, sum(request.service in _REWRITES for request in requests)))
@@ -85,7 +81,6 @@ def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> 
 
 
 def not_started(request: RunRequest) -> dict[str, Any]:
-    """The result of a run that the budget refused."""
     return {
         "table": request.table,
         "verb": request.verb,
@@ -97,7 +92,6 @@ def not_started(request: RunRequest) -> dict[str, Any]:
 
 
 def written_bytes(result: Mapping[str, Any]) -> int:
-    """What the instants of a result wrote."""
     return sum(int(instant.get("bytes_written") or 0) for instant in result.get("instants") or ())
 
 
@@ -109,10 +103,8 @@ class Rounds:
         self._store = store
         self._since = time.time()
         self._results = _of_earlier_tries(store.results, requests)
-        """By the place of the request."""
         self._current = dict(enumerate(requests))
         self._left = list(self._current)
-        """The places of what another round runs."""
         results = self._results
         refused_now = [at for at in self._left if budget.refuses(requests[at], results.get(at), results.values())]
         for place in refused_now:
@@ -236,7 +228,6 @@ def _failure_of(item: Mapping[str, Any]) -> str | None:
 
 
 def shown(item: Mapping[str, Any]) -> str:
-    """A result in one line."""
     if failure := _failure_of(item):
         return failure
     instants = item.get("instants") or []

@@ -1,5 +1,5 @@
-"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment. In cluster mode
-the result is a file at the table (`_delivered`); else job_log.py reads it.
+"""What a Spark job is started with: a request as a spark-submit, where to, in which environment. In cluster mode the
+result is a file at the table (`_delivered`); else job_log.py reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
-"""Arguments of SparkSubmitHook that `submit_kwargs` may not set."""
 _CONF_REMEDY = (
     "conf becomes arguments, which every process can read: put it into spark-defaults.conf or core-site.xml of "
     "spark-submit, or give it by env_vars"
@@ -89,12 +88,10 @@ class SparkJob:
         self._submission: SparkSubmission | None = None
         self._stopped = False
         self.result: JobResult | None = None
-        """What the last run reported; None when it did not report."""
         self.tracking_url: str | None = None
 
     @property
     def stopped(self) -> bool:
-        """Whether stop was called, perhaps by a signal handler meanwhile."""
         return self._stopped
 
     def run(self) -> int:
@@ -126,7 +123,6 @@ class SparkJob:
         return code
 
     def stop(self) -> None:
-        """Ends the job and keeps another from being started."""
         self._stopped = True
         if self._submission is not None:
             self._submission.stop()

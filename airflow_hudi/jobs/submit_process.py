@@ -38,7 +38,6 @@ class SparkTarget:
 
     @property
     def is_local(self) -> bool:
-        """Whether driver and executors are one process on this machine."""
         return self.master.startswith("local")
 
     @property
@@ -80,13 +79,10 @@ class SparkSubmission:
         self._grace_seconds = grace_seconds
         self._running = False
         self.stopped = False
-        """Whether stop was called: the job's end is then no failure of its own."""
         self._signalled = False
 
     def run(self, application: str, environment: Mapping[str, str]) -> int:
-        """The exit code of spark-submit, in client mode the job's own. An interruption stops the job. Raises
-        ConfigError.
-        """
+        """The exit code of spark-submit. An interruption stops the job. Raises ConfigError."""
         finished, self._running = False, True
         try:
             if self.stopped:
@@ -109,9 +105,7 @@ class SparkSubmission:
         return 0
 
     def stop(self) -> None:
-        """Requests the end of the job and does not wait: called from a signal handler. Idempotent. In cluster mode the
-        driver is elsewhere, and SparkSubmitHook can stop it.
-        """
+        """Does not wait: called from a signal handler. Idempotent. In cluster mode the hook can stop the driver."""
         first, self.stopped = not self.stopped, True
         process = self._process()
         if process is None:

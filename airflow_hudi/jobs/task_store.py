@@ -1,6 +1,4 @@
-"""What a task keeps between its tries, in Airflow's task state store, so that a retry resumes the work it started. What
-is resumed, and when: operators/service.py.
-"""
+"""What a task keeps between its tries, in Airflow's task state store. What is resumed: operators/service.py."""
 
 from __future__ import annotations
 
@@ -56,8 +54,7 @@ class TaskStore:
     results = _Kept("hudi_results", _results, json.dumps)
     """What tries of this task have completed of the runs of many, of which one failed."""
     done = _Kept("hudi_done", _done, json.dumps)
-    """The members of the XCom of the last success: cleared and run again, the task is not skipped without more to do.
-    """
+    """Members of the XCom of the last success: cleared and run again, the task is not skipped without more to do."""
     errors = _Kept("hudi_errors", lambda text: int(text or 0))
     """How many looks of a sensor failed, one after the other."""
 
@@ -65,7 +62,6 @@ class TaskStore:
         self.store = store
 
     def keep_errors(self, count: int) -> None:
-        """Remembers how many; 0: the last one did not fail."""
         if count:
             self.errors = count
         elif self.errors:

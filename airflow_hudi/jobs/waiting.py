@@ -1,8 +1,6 @@
-"""The one wait of a task for others: attempt after attempt, until one comes to something or its patience is over.
-
-An attempt is at an instant (the timeline decides: it is done when it is completed, by whichever process), at any other
-request (the job itself decides), or at many of them (rounds.py). Whether a job may take an instant over from a dead
-owner is decided on the cluster (hudi_core/transaction/claim.py).
+"""The one wait of a task for others: attempt after attempt, until one comes to something or its patience is over. An
+attempt is at an instant (done when the timeline has it completed, by whichever process), at any other request (the job
+decides), or at many (rounds.py). Take-over from a dead owner: hudi_core/transaction/claim.py.
 """
 
 from __future__ import annotations
@@ -30,11 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for another process, in seconds.
-
-    Every `poll_interval` it is found out whether another attempt is worth it. Where an instant is waited for, it is
-    when the owner releases it, or shows no sign of life for `takeover_after`: the job takes it over, or finds the owner
-    alive. `timeout`, from the beginning of the first wait, ends all of them.
+    """How long to wait for another process, in seconds. Every `poll_interval` it is found out whether another attempt
+    is worth it: of an instant, when the owner releases it, or shows no sign of life for `takeover_after`; the job then
+    takes it over, or finds the owner alive. `timeout` counts from the first wait.
     """
 
     poll_interval: float = 15.0
@@ -55,9 +51,7 @@ class Held:
 
 
 def wait_for_others(attempt: Callable[[], T | Held], is_stopped: Callable[[], bool], patience: Patience) -> T:
-    """What the first attempt came to that others did not hold up. Raises HudiJobKilled where the task is stopped, and
-    HudiInstantBusy.
-    """
+    """What the first attempt came to that was not held up. Raises HudiJobKilled, HudiInstantBusy."""
     deadline: float | None = None
     reminder = Reminder(time.monotonic)
     while isinstance(result := attempt(), Held):
@@ -85,8 +79,6 @@ class Finished:
 
 
 class InstantWatch:
-    """One instant of one table, as seen from outside the job."""
-
     def __init__(self, reader: TimelineReader, requested_time: str, action: str) -> None:
         self.requested_time = requested_time
         self.reader = reader
@@ -113,7 +105,6 @@ class InstantWatch:
         return bool(self._claim_files())
 
     def is_released(self) -> bool:
-        """Whether the last job of ours that claimed the instant has let go of it."""
         return is_released(info.name for info in self._claim_files())
 
     def signs_of_life(self) -> Hashable:
@@ -199,9 +190,7 @@ def _held(watch: InstantWatch, instant: Instant, by_others: list[Instant], patie
 
 
 def _clean_up_behind(job: EngineJob, watch: InstantWatch) -> None:
-    """Runs the job once more where it completed the instant and had not cleaned up: no later task runs that instant. It
-    does nothing where the owner may be alive.
-    """
+    """No later task runs that instant. The job does nothing where the owner may be alive."""
     try:
         if watch.is_claimed():
             log.info("The job ended right behind the completion of %s; running it to clean up", watch.requested_time)

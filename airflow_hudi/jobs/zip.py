@@ -1,9 +1,7 @@
-"""Builds the one zip that Spark jobs run from, for `spark-submit --py-files`.
-
-It holds hudi_core, hudi_spark, a pure-Python fastavro and sqlglot, and our modules compiled for the Python that builds
-it: from a zip, Python compiles a module in each process, which takes as long as to run it. A Python of another version
-passes over them. Standard library only. The zip is reproducible: the same sources give the same bytes on any machine
-with the same Python. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
+"""Builds the one zip that Spark jobs run from, for `spark-submit --py-files`: hudi_core, hudi_spark, a pure-Python
+fastavro and sqlglot, and our modules compiled for this Python: from a zip, Python compiles a module in each process,
+which takes as long as to run it. Standard library only. The same sources give the same bytes on any machine with the
+same Python. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
 """
 
 from __future__ import annotations
@@ -41,9 +39,7 @@ _FILE_MODE = 0o100644 << 16
 
 
 def publish_zip(cache_dir: Path | None = None) -> Path:
-    """The job zip as a file in `cache_dir`, built when there is none of these sources; published atomically. Raises
-    ConfigError when the cache cannot be written.
-    """
+    """Builds the zip in `cache_dir` where there is none of these sources. Raises ConfigError where it cannot write."""
     contents = _contents()
     digest = hashlib.sha256()
     for name, data in sorted(contents.items()):
@@ -87,7 +83,6 @@ def build_zip() -> bytes:
 
 
 def _contents() -> dict[str, bytes]:
-    """The sources by their names in the zip."""
     contents = dict(_package_files())
     for wheel in VENDORED:
         contents.update(_vendored(wheel))

@@ -49,7 +49,6 @@ class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
             read_policies(self.policy)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Looks at every table, and then fails where there is an alert or an error."""
         with fails_for_good(self.log):
             return self._look(context)
 

@@ -20,18 +20,14 @@ SERVICE = "archive"
 
 
 class HudiArchiveOperator(BaseHudiOperator):
-    """Archives instants of the timeline.
-
-    An archival leaves no instant of its own: it is planned and done at once, and a retry archives the rest. A task that
+    """Archives instants of the timeline. It is planned and done at once, and a retry archives the rest. A task that
     archived, was cleared and finds nothing more succeeds with what it had archived.
 
     XCom: `{"table", "action", "dry_run", "instants", "first", "last", "seconds", "reason"}`: the number of archived
-    instants, or with `schedule`, where `dry_run` is true, of those that would be, and the oldest and the newest of
-    them.
+    instants, the oldest and the newest; with `schedule`, where `dry_run` is true, of those that would be.
 
     :param mode: `execute` and `both` archive; `schedule` reports what would be archived and writes nothing (templated)
-    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); a value that is rendered may be `true`
-        or `false` (templated)
+    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); may be rendered (templated)
     """
 
     mode: str = "both"

@@ -50,25 +50,21 @@ if TYPE_CHECKING:
 
 NOTHING_TO_DO = ("skip", "succeed")
 MOST_LISTED = 20
-"""Lines of a message that lists what is wrong."""
 XCOM = "return_value"
-"""The key of a task's result."""
 DRY_RUN = "dry_run"
 """Member of a result, true where nothing was done."""
 
 
 class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
-    """Runs Spark jobs on one table.
-
-    A subclass that names a verb as its `request` is whole: it has the verb's fields as arguments, and its XCom is
-    `table` and the document of hudictl. What no retry can repair (task_fate.is_permanent) fails the task without
-    further ones.
+    """Runs Spark jobs on one table. A subclass that names a verb as its `request` is whole: it has the verb's fields as
+    arguments, and its XCom is `table` and the document of hudictl. What no retry can repair (task_fate.is_permanent)
+    fails the task without further ones.
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
     :param spark_conn_id: connection of the Spark provider (templated)
-    :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which the log has
-        in both cases. A task that did something, was cleared and finds nothing more succeeds in either case
+    :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`. A task that did
+        something, was cleared and finds nothing more succeeds in either case
     :param engine: `spark`, `auto` (the local engine beside the task for small plans, Spark for others) or `local`; the
         default is the connection's, then `[hudi] engine`, which is spark (templated)
     :param options: options of the job by Hudi's own names, no secrets; here and in `storage_options`, `conf` and
@@ -79,11 +75,10 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     :param env_vars: environment of the driver (templated)
     :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab` (templated)
     :param kill_grace_seconds: seconds that a stopped job may take to end before it is killed
-    :param spark_log: Spark's own log lines at INFO are in the task's log, too; the default is `[hudi] spark_log`, which
-        is False
+    :param spark_log: whether the task's log has Spark's own lines at INFO; the default is `[hudi] spark_log`, or False
     :param conflict_poll_interval: seconds between two checks while another process is at work
-    :param conflict_takeover_after: seconds without a sign of its life after which the job is run again; the job checks
-        for itself
+    :param conflict_takeover_after: seconds without a sign of its life after which the job, which checks for itself, is
+        run again
     :param conflict_timeout: seconds to wait for another process in all
     """
 
@@ -118,7 +113,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     _killed = False
 
     def check_arguments(self) -> None:
-        """Raises ConfigError for arguments that are literals and mean nothing; see airflow_hudi.arguments."""
         check_choice("nothing_to_do", self.nothing_to_do, NOTHING_TO_DO)
         if DRY_RUN in self.template_fields and is_literal(getattr(self, DRY_RUN)):
             flag(getattr(self, DRY_RUN), name=DRY_RUN)
@@ -141,7 +135,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     @cached_property
     def hook(self) -> HudiHook:
-        """The hook of `hudi_conn_id`."""
         return HudiHook(self.hudi_conn_id or None)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -182,7 +175,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return None if self._job is None else self._job.tracking_url
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """What OpenLineage's provider records of the task: see lineage.lineage_of."""
         return lineage.lineage_of(self.works, *self.lineage_sources())
 
     def lineage_sources(self) -> tuple[str | None, str | None]:
@@ -190,7 +182,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         return None, None
 
     def reader(self) -> TimelineReader:
-        """A reader of the table's timeline."""
         return self.hook.timeline(self.table)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
@@ -212,11 +203,9 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     @property
     def patience(self) -> Patience:
-        """How long to wait for another process."""
         return Patience(self.conflict_poll_interval, self.conflict_takeover_after, self.conflict_timeout)
 
     def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        """The fields that the request of every verb has."""
         ti, storage_options = context["ti"], as_texts(self.storage_options, where="storage_options")
         return {
             "table": reader.storage.uri,
@@ -270,7 +259,6 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     def result_of(
         self, reader: TimelineReader, request: Request, *, enough: Callable[[], bool] = lambda: False
     ) -> Result | None:
-        """What a job of the request came to; see run_until_done."""
         return run_until_done(self.new_job(reader, request), self.patience, enough=enough)
 
     def report(self, reader: TimelineReader, request: Request) -> dict[str, Any]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 SEVERITIES = ("error", "warning", "info")
-"""The worst first."""
 FAIL_ON = SEVERITIES[:2]
 CARRIES = ("timeline", "lease")
 
@@ -57,16 +56,15 @@ class HudiDoctorOperator(BaseHudiOperator):
 
 
 class HudiProbeStoreOperator(BaseHudiOperator):
-    """Races writers on a storage: can it carry a timeline, and a storage lease?
+    """Races writers on a storage, on the driver and in a folder of their own: can it carry a timeline, and a storage
+    lease?
 
-    The races run on the driver, in a folder of their own. XCom: the document of `hudictl probe-store`, also when the
-    task fails because of it: `{"can_carry_timeline", "can_carry_lease", "writers", "creates", "replaces", "problems",
-    "clock_ahead_seconds", "uri"}`.
+    XCom, also when the task fails because of it: the document of `hudictl probe-store`: `{"can_carry_timeline",
+    "can_carry_lease", "writers", "creates", "replaces", "problems", "clock_ahead_seconds", "uri"}`.
 
-    :param table: any folder of the storage, a table or not, as a path or URI, or below the connection's base path
-        (templated)
-    :param must_carry: `timeline` fails the task, without retries, when the storage cannot carry one, `lease` when it
-        cannot carry that; None or empty never does (templated)
+    :param table: any folder of the storage, as a path or URI, or below the connection's base path (templated)
+    :param must_carry: `timeline` or `lease`: the task fails, without retries, when the storage cannot carry it; None or
+        empty: never (templated)
     :param writers: how many race for one object, 2 to 256 (templated)
     :param rounds: races of each kind, 1 to 100000 (templated)
     """
@@ -92,5 +90,4 @@ class HudiProbeStoreOperator(BaseHudiOperator):
 
 
 def _reported(finding: dict[str, Any]) -> str:
-    """A finding in one line, with its fix."""
     return f"{finding['severity']} {finding['rule']}: {finding['what']} - fix: {finding['fix']}"

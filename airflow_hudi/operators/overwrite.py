@@ -39,25 +39,22 @@ _DOCUMENT = ("instant", "operation", "partitions", "replaced_file_groups", "file
 class BaseHudiOverwriteOperator(BaseHudiOperator):
     """Replaces what partitions hold, once for each data interval or partition of the schedule.
 
-    The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing: it
-    succeeds with that commit's numbers, `repeated` and a `reason`. So retries, cleared tasks and backfills that are run
-    twice or side by side write their rows once. A task whose earlier try was killed takes back what is left of it.
-
-    `nothing_to_do` is `succeed` by default.
+    The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing and
+    succeeds. So retries, cleared tasks and backfills that are run twice or side by side write their rows once. A task
+    whose earlier try was killed takes back what is left of it. `nothing_to_do` is `succeed` by default.
 
     XCom: `{"table", "token", "instant", "operation", "partitions", "replaced_file_groups", "files_written", "records",
-    "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do. That of a dry
-    run has `dry_run`, too, and the numbers to come, without files. Where the work has been done, `repeated` is true and
-    `reason` says by which instant.
+    "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do. Where the work
+    was done before, the numbers are those of its commit, `repeated` is true and `reason` says by which instant. That of
+    a dry run has `dry_run`, too, and the numbers to come, without files.
 
     :param partitions: paths of partitions, as a list, or as a text that separates them by commas or lines. Those of a
         list are taken as they are: an empty one is the partition of a table without partition columns (templated)
-    :param token: the name of the work; empty for that of DAG, task and data interval, or partition date where the run's
-        schedule has partitions, or run id where it has neither or the run was not started by the schedule or a
-        backfill, and of a mapped task also its index and what it writes. An interval is written again with another
-        token (templated)
-    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); a value that is rendered may be `true`
-        or `false` (templated)
+    :param token: the name of the work, by which an interval is written again; empty for that of DAG, task and data
+        interval, or partition date where the run's schedule has partitions, or run id where it has neither or the run
+        was not started by the schedule or a backfill, and of a mapped task also its index and what it writes
+        (templated)
+    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); may be rendered (templated)
     """
 
     partitions: Sequence[str] | str = ()
@@ -94,10 +91,9 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         return self.new_request(reader, context, token=self.token_of(context))
 
     def token_of(self, context: Context) -> str:
-        """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition.
-
-        A partition is what its date says: keys may leave out the hour. A run that events of assets started is other
-        work each time, for the event says that there are new rows. So is a run by hand, by TriggerDagRunOperator or to
+        """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition,
+        which is what its date says: keys may leave out the hour. A run that events of assets started is other work each
+        time, for the event says that there are new rows. So is a run by hand, by TriggerDagRunOperator or to
         materialize an asset: the interval that Airflow gives it is the last one that is over, whatever `ds` is.
         """
         if self.token:
@@ -122,26 +118,23 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
 
 class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     """Replaces partitions by the rows of Parquet files, of a query or of a DataFrame: those that the rows belong to,
-    `partitions`, or all.
+    `partitions`, or all. The rest: BaseHudiOverwriteOperator; what the files must hold: docs/hudictl.md.
 
-    Token, retries and XCom: see BaseHudiOverwriteOperator. What the files must hold: docs/hudictl.md, insert-overwrite.
-
-    :param source: a Parquet file, or a folder of them, which all executors can read with the storage options of the
-        table (templated)
+    :param source: a Parquet file, or a folder of them, which all executors can read with the table's storage options
+        (templated)
     :param query: SQL that Spark answers, instead of `source` (templated)
     :param dataframe: a function that returns Spark's DataFrame of the rows, instead of `source`, as `module:function`.
-        The driver imports it and calls it with the Spark session and `dataframe_args`; its module is one of `py_files`
-        in `submit_kwargs`, or is installed where the driver runs (templated)
-    :param dataframe_args: keyword arguments of the function; it gets numbers, True and False as texts
-        (templated)
-    :param whole_table: all partitions are replaced; a value that is rendered may be `true` or `false` (templated)
+        The driver calls it with the Spark session and `dataframe_args`; its module is one of `py_files` in
+        `submit_kwargs`, or is installed where the driver runs (templated)
+    :param dataframe_args: keyword arguments of the function; it gets numbers, True and False as texts (templated)
+    :param whole_table: whether all partitions are replaced; may be rendered (templated)
     :param wait_for_source: how long to wait for a `source` that is not there yet: seconds, a timedelta, or a text such
-        as `30m` or `2h`; 0: it must be there. The task fails without further retries when the wait is over (templated)
-    :param source_marker: the file of the source's folder that is there when all others are, such as `_SUCCESS`: what is
-        waited for; without it files that are the same at two looks are enough (templated)
+        as `30m` or `2h`; 0: it must be there. After it the task fails without further retries (templated)
+    :param source_marker: the file of the source's folder that is there when all others are, such as `_SUCCESS`; without
+        it files that are the same at two looks are enough (templated)
     :param source_poll_interval: seconds between two looks at the source
-    :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
-        is True
+    :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, or
+        True
     """
 
     request = InsertOverwriteRequest
@@ -170,19 +163,16 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         return any(given) and is_literal(*given, self.dataframe_args, self.whole_table)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Waits for the source where it is not there yet, then overwrites."""
         with fails_for_good(self.log):
             self._wait(context)
         return self.serve_and_report(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Where the task resumes after its trigger fired. Raises as wait.found_in."""
         found_in(event, self.source, self.log)
         self.log.info("%s is there", self.source)
         return self.serve_and_report(context)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """See BaseOperator; a wait in the triggerer that took too long is named."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout as error:

@@ -31,9 +31,7 @@ _EARLIER = "an earlier try of this task completed the restore"
 
 
 class BaseHudiVerbOperator(BaseHudiOperator):
-    """Runs a verb on one instant of a table.
-
-    `nothing_to_do` is `succeed` by default, since a retry may find its work done.
+    """Runs a verb on one instant of a table. `nothing_to_do` is `succeed` by default: a retry may find its work done.
 
     :param instant: the instant (templated)
     """
@@ -43,7 +41,6 @@ class BaseHudiVerbOperator(BaseHudiOperator):
     template_fields = ("instant", *BaseHudiOperator.template_fields)
 
     def required_instant(self) -> str:
-        """The instant. Raises ConfigError when it is empty."""
         if not self.instant:
             raise ConfigError(f"{type(self).__name__} was given no instant", remedy="set instant=")
         return self.instant
@@ -80,8 +77,7 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
     `reason` says why there was nothing to drop.
 
     :param instant: the plan to drop (templated)
-    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); a value that is rendered may be `true`
-        or `false` (templated)
+    :param dry_run: whether the work is only reported (BaseHudiOperator.preview); may be rendered (templated)
     """
 
     request = UnscheduleRequest
@@ -120,9 +116,7 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
 
 
 class HudiSavepointOperator(BaseHudiVerbOperator):
-    """Creates or deletes a savepoint.
-
-    Retries are harmless: an existing savepoint is kept, and the task keeps to the commit that it chose.
+    """Creates or deletes a savepoint. An existing one is kept, and a retry keeps to the commit that the task chose.
 
     XCom: `{"table", "instant", "by", "at_ms", "comment", "files", "existed", "deleted"}`.
 

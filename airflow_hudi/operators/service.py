@@ -1,6 +1,6 @@
 """The table services with instants of their own: what is planned is run, what is not planned is planned first. A retry
-re-attaches to the instant that jobs/task_store.py kept; a completed one is not run again. results.py says which work
-counts as the task's own. Which run completed an instant: hudi_core/services/lifecycle.py.
+re-attaches to the instant that jobs/task_store.py kept. Which work counts as the task's own: results.py. Which run
+completed an instant: hudi_core/services/lifecycle.py.
 """
 
 from __future__ import annotations
@@ -42,28 +42,23 @@ REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, i
 
 
 class BaseHudiServiceOperator(BaseHudiOperator):
-    """Plans and runs instants of a service.
-
-    The instant is the work's name. A task that planned or started one knows it when it is retried, after whatever kill:
-    it runs the same one, finds it completed, or takes it over. When another process runs it, the task waits (see the
-    `conflict_*` arguments).
+    """Plans and runs instants of a service. A task that planned or started one knows it when it is retried, after
+    whatever kill: it runs the same one, finds it completed, or takes it over. While another process runs it, the task
+    waits (`conflict_*`).
 
     XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records",
     "seconds", "already_completed", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing
     to do, `engine` is None when another process did it. `reason` also names the options that are not used where `both`
-    runs a plan of others.
-
-    XCom of a dry run: that of BaseHudiOperator.preview with `plan`, or `{"table", "dry_run", "instant", "action",
-    "state", "plan", "reason"}` without one where the task would run an instant that is planned.
+    runs a plan of others. That of a dry run: BaseHudiOperator.preview with `plan`, or `{"table", "dry_run", "instant",
+    "action", "state", "plan", "reason"}` without one where the task would run an instant that is planned.
 
     :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
         oldest; `both` does so, and where none is planned plans one and runs it, in one job (templated)
     :param instant: the instant to run, with `execute` or `both`; empty for the oldest that is planned (templated)
-    :param dry_run: whether the work is only reported; a value that is rendered may be `true` or `false` (templated)
+    :param dry_run: whether the work is only reported; may be rendered (templated)
     """
 
     service: ClassVar[str]
-    """The service's name."""
     mode: str = "both"
     instant: str | None = None
     dry_run: bool | str = False  # type: ignore[assignment]  # Airflow's method of this name logs, and is not called
@@ -266,19 +261,16 @@ class HudiCleanOperator(BaseHudiServiceOperator):
 
 class HudiClusteringOperator(BaseHudiServiceOperator):
     """Writes the rows of small or unordered files into new files. `options` define what is taken, and the order:
-    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode` and the others of
-    docs/options.md. Where it would leave every file as it is, there is nothing to do.
+    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode`… (docs/options.md).
     """
 
     service = Action.CLUSTERING
 
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
-    """Merges the log files of file groups into new base files.
-
-    `options` define when a compaction is due and what it takes, by Hudi's names:
-    `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy` and the others of docs/options.md. Where
-    writers plan themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
+    """Merges the log files of file groups into new base files. `options` define when one is due and what it takes
+    (docs/options.md): `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy`… Where writers plan
+    themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
 
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
     :param allow_corrupt_log_blocks: compact file slices whose corrupt log blocks hold rows of a completed commit, too;

@@ -43,13 +43,12 @@ class HudiTableServicesOperator(BaseHudiOperator):
     no other. The task fails at the end when one failed, without retries where every failure is bad input. A retry
     begins again: what is completed has nothing to do, and is in the result and the asset events of the try that
     succeeds. Requests that other processes stand in the way of are repeated for `conflict_timeout` when all else is
-    done, and have failed then. With a policy nothing is started in the table's quiet hours, whenever the task began:
-    the result of a retry in them is what was done before.
+    done, and have failed then. With a policy nothing is started in the table's quiet hours: the result of a retry in
+    them is what was done before.
 
-    XCom: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service", "exit_code", "engine",
-    "instants", "reason", "error"}]}`: how many tables there were, and how many runs did something, had nothing to do,
-    and failed; also when the task fails. `seconds` is the sum of the runs' work. A task that did something, was cleared
-    and finds nothing more succeeds.
+    XCom, also when the task fails: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service",
+    "exit_code", "engine", "instants", "reason", "error"}]}`: how many tables there were, and how many runs did
+    something, had nothing to do, and failed; the sum of the runs' seconds.
 
     :param tables: the tables, as a list or separated by commas, each as `table` of the other operators; empty: those of
         the policy file (templated)
@@ -58,11 +57,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
     :param policy: when services are due, in which order and within which bounds: the path of a YAML file where the task
         runs, or one policy as a dict (docs/airflow.md, templated)
     :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
-    :param max_minutes: minutes after which the task starts nothing more, whatever the policies of its tables allow each
-        service (templated)
+    :param max_minutes: minutes after which the task starts nothing more, whatever policies allow (templated)
     :param max_bytes: bytes, or a size such as `50GiB`, that compactions, log compactions and clusterings of all tables
-        may rewrite: each has its share, and when as many are written none is started but those that failed; other
-        services run (jobs.byte_budget, templated)
+        may rewrite, each its share; when they are written only those that failed are started, and other services
+        (jobs.rounds, templated)
     :param map_index_template: of a mapped task: its label, by default its tables
     :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
     """

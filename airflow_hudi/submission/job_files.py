@@ -1,6 +1,4 @@
-"""The files of a job on a storage that a cluster reads: main.py, the job zip, and the same as a wheel, named by
-content, so that running jobs keep theirs while another release puts its own beside them.
-"""
+"""The files of a job on a storage that a cluster reads, named by content: running jobs keep theirs."""
 
 from __future__ import annotations
 
@@ -21,7 +19,6 @@ from hudi_core.storage.base import Storage
 
 _ENDINGS = {"entry": ".py", "zip": ".zip", "wheel": ".whl"}
 _SEPARATOR = re.compile(r"[\s,'\"]")
-"""What ends an address in an option of spark-submit, or starts another."""
 _DIGITS = 16
 
 PROJECT: Final = "hudi_jobs"
@@ -43,9 +40,7 @@ Tag: py3-none-any
 
 @dataclass(frozen=True, slots=True)
 class JobFiles:
-    """The addresses of a job's files as the cluster reads them (`s3://…`, `gs://…`, `/Volumes/…`), or templates of
-    them: main.py, the job zip, and the wheel, which Databricks alone needs.
-    """
+    """As the cluster reads them (`s3://…`, `/Volumes/…`), or templates; Databricks alone needs the wheel."""
 
     entry: str
     zip: str
@@ -75,11 +70,9 @@ class JobFiles:
 
 
 def publish_job_files(folder: str, hudi_conn_id: str | None = HudiHook.default_conn_name) -> JobFiles:
-    """Puts the job's files into a folder, where they are not there yet, and returns their addresses.
-
-    `folder` is a path or URI that Airflow and the cluster reach, or a path below the connection's base path. Call it
-    where a task runs, or when a release is deployed, and not while a DAG file is read: it builds the zip once, and
-    looks at the storage.
+    """Puts the job's files into a folder, a path or URI that Airflow and the cluster reach, or a path below the
+    connection's base path, where they are not there yet, and returns their addresses. Call it where a task runs, or
+    when a release is deployed, and not while a DAG file is read: it builds the zip once, and looks at the storage.
 
     Raises ConfigError when the storage cannot be opened, CorruptFileError when another file has the name of one of
     them, StorageError.

@@ -1,10 +1,8 @@
-"""The job on a platform that runs Spark: the arguments of the operator that submits it there, with what no argument of
-a submission may hold.
+"""The job on a platform that runs Spark: the arguments of the operator that submits it there.
 
 Each function takes the request, the addresses of the job's files, and Spark properties. It raises ConfigError for a
-secret in `conf`, for a request that is longer than the platform takes, and for a template that cannot be rendered. A
-request may hold templates: the operators render the fields that carry it, and what one becomes is put into JSON as it
-is.
+secret in `conf`, for a request that is longer than the platform takes, and for a template that cannot be rendered: what
+one becomes is put into JSON as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import JobRequest
 
 APP_NAME: Final = "spark.app.name"
-"""The property of the application's name, where a service has no argument for it or wants names of its own."""
 LONGEST_STEP_ARGUMENT: Final = 10_280
 """Characters of an argument of a step of EMR (XmlString in the service's API)."""
 LONGEST_PARAMETERS: Final = 10_000
@@ -62,10 +59,8 @@ def job_properties(conf: Conf) -> dict[str, str]:
 def livy_arguments(
     job: JobRequest, files: JobFiles, *, conf: Conf = None, polling_interval: int = 30
 ) -> dict[str, Any]:
-    """Arguments of LivyOperator (`apache-airflow-providers-apache-livy`).
-
-    `files` are on storage that Livy may read. Every `polling_interval` seconds the operator looks at the batch until
-    it has ended; the operator's own default does not wait for its end.
+    """Arguments of LivyOperator (`apache-airflow-providers-apache-livy`), with `files` where Livy may read. Every
+    `polling_interval` seconds it looks whether the batch has ended; its own default does not wait for that.
     """
     return {
         "file": files.entry,
@@ -87,10 +82,8 @@ def emr_arguments(
     action_on_failure: str = "CONTINUE",
     wait_minutes: int = 1440,
 ) -> dict[str, Any]:
-    """Arguments of EmrAddStepsOperator (`apache-airflow-providers-amazon`): one step that runs spark-submit.
-
-    `job_flow_id` is the id of the cluster, or a template of it. After `wait_minutes` the operator stops waiting and
-    fails; its own default is half an hour.
+    """Arguments of EmrAddStepsOperator (`apache-airflow-providers-amazon`): one step that runs spark-submit on the
+    cluster `job_flow_id`. After `wait_minutes` the operator stops waiting and fails; its own default is half an hour.
     """
     step = emr_step(job, files, conf=conf, deploy_mode=deploy_mode, action_on_failure=action_on_failure)
     return {"job_flow_id": job_flow_id, "steps": [step], "wait_for_completion": True, **_waiter(wait_minutes)}
@@ -127,10 +120,9 @@ def emr_serverless_arguments(
     log_uri: str | None = None,
     wait_minutes: int = 1440,
 ) -> dict[str, Any]:
-    """Arguments of EmrServerlessStartJobOperator (`apache-airflow-providers-amazon`).
-
-    The role reads `files` and the table. Logs go to the folder `log_uri` on S3 where it is given. After `wait_minutes`
-    the operator cancels the job and fails; its own default is 25 minutes.
+    """Arguments of EmrServerlessStartJobOperator (`apache-airflow-providers-amazon`). The role reads `files` and the
+    table; logs go to the folder `log_uri` on S3. After `wait_minutes` it cancels the job and fails; its own default is
+    25 minutes.
     """
     overrides: dict[str, Any] = {}
     if properties := job_properties(conf):
@@ -187,11 +179,10 @@ def dataproc_batch_arguments(
     container_image: str | None = None,
     environment_config: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Arguments of DataprocCreateBatchOperator (`apache-airflow-providers-google`).
-
-    `container_image` has what the job needs and the runtime lacks, `environment_config` the service account and the
-    network (an EnvironmentConfig of the API). The batch has no id, so that Dataproc makes one: the operator takes a
-    batch of the same id for its own, and a later run would do nothing.
+    """Arguments of DataprocCreateBatchOperator (`apache-airflow-providers-google`). `container_image` has what the job
+    needs and the runtime lacks, `environment_config` (EnvironmentConfig of the API) the service account and the
+    network. Dataproc makes the batch's id: the operator takes a batch of the same id for its own, and a later run would
+    do nothing.
     """
     runtime: dict[str, Any] = {"properties": job_properties(conf)}
     if container_image is not None:
@@ -203,7 +194,6 @@ def dataproc_batch_arguments(
 
 
 def _pyspark(job: JobRequest, files: JobFiles) -> dict[str, Any]:
-    """The members that a PySparkJob and a PySparkBatch share."""
     return {"main_python_file_uri": files.entry, "python_file_uris": [files.zip], "args": job_arguments(job)}
 
 
@@ -220,13 +210,11 @@ def databricks_arguments(
     conf: Conf = None,
     libraries: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Arguments of DatabricksSubmitRunOperator (`apache-airflow-providers-databricks`): a run of one Python task, and
-    the job's packages as a wheel, since such a task has no `--py-files`.
-
-    It runs on a `new_cluster` (a specification of the Jobs API), to whose Spark properties `conf` is added, or on the
-    cluster of the id `existing_cluster_id`, which has its properties already. `libraries` are further ones, such as
-    `{"pypi": {"package": "s3fs"}}`. Raises ConfigError also without a wheel among `files`, for two clusters or none,
-    and for `conf` of an existing cluster.
+    """Arguments of DatabricksSubmitRunOperator (`apache-airflow-providers-databricks`): a run of one Python task with
+    the job's packages as a wheel, since such a task has no `--py-files`, on a `new_cluster` (a specification of the
+    Jobs API), to whose Spark properties `conf` is added, or an existing one, which has its properties already.
+    `libraries` are further ones, such as `{"pypi": {"package": "s3fs"}}`. Raises ConfigError also without a wheel among
+    `files`, for two clusters or none, and for `conf` of an existing cluster.
     """
     if not files.wheel:
         raise ConfigError("Databricks needs the job as a wheel", remedy="publish the job's files: publish_job_files")
@@ -266,12 +254,10 @@ def spark_kubernetes_arguments(
     driver: Mapping[str, Any] | None = None,
     executor: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Arguments of SparkKubernetesOperator (`apache-airflow-providers-cncf-kubernetes`): the job as a SparkApplication,
-    which the Spark operator of Kubeflow runs.
-
-    `image` has Spark of the version `spark_version`, and what the job needs. The `service_account` is the driver's.
-    `driver` and `executor` are added to the specification of their pods (`cores`, `memory`, `instances`, `envFrom` with
-    a secret, …).
+    """Arguments of SparkKubernetesOperator (`apache-airflow-providers-cncf-kubernetes`): a SparkApplication, which the
+    Spark operator of Kubeflow runs. `image` has Spark of `spark_version`, and what the job needs. The `service_account`
+    is the driver's. `driver` and `executor` are added to their pods (`cores`, `memory`, `instances`, `envFrom` with a
+    secret, …).
     """
     specification = {
         "type": "Python",

@@ -1,7 +1,5 @@
-"""The job over Spark Connect: its driver is a process beside the task, and the server's executors get the job zip.
-
-Run as a module, it is what that process begins with: it builds the zip where the task runs, and becomes main.py. So
-nothing is published, and both sides have the same release.
+"""The job over Spark Connect: its driver is a process beside the task, and the server's executors get the job zip. Run
+as a module, it builds the zip where the task runs, so that both sides have one release, and becomes main.py.
 """
 
 from __future__ import annotations
@@ -24,15 +22,11 @@ _TOKEN = re.compile(r";\s*token=(?!\{\{)", re.IGNORECASE)
 
 
 def spark_connect_arguments(job: JobRequest, *, remote: str, python: str = sys.executable) -> dict[str, Any]:
-    """Arguments of BashOperator (`apache-airflow-providers-standard`), which logs what the process prints and ends it
-    with the task.
-
-    `remote` is the server's address (`sc://host:15002`); a token in it is a template, such as
-    `sc://host:443/;use_ssl=true;token={{ conn.spark_connect_default.password }}`. `python` is the Python of the worker,
-    with this package, pyspark, pandas and what Spark Connect needs (`pip install 'pyspark[connect]'`).
-
-    Raises ConfigError for a secret in `remote`, for an address of another scheme, for a request that is longer than an
-    argument can be, and for a template that cannot be rendered.
+    """Arguments of BashOperator (`apache-airflow-providers-standard`). `remote` is the server's address
+    (`sc://host:15002`), a token in it a template: `sc://host:443/;use_ssl=true;token={{
+    conn.spark_connect_default.password }}`. `python` is that of the worker, with this package, pandas and
+    `pyspark[connect]`. Raises ConfigError for a secret in `remote`, for an address of another scheme, for a request
+    that is longer than an argument can be, and for a template that cannot be rendered.
     """
     refuse_secret_address(remote, what="the address of the Spark Connect server")
     if _TOKEN.search(remote):

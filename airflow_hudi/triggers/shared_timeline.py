@@ -1,7 +1,5 @@
 """One listing for the triggers of a process that look at one table at about the same time, and the threads of a place.
-
-Airflow shares streams among the watchers of assets alone (BaseEventTrigger), not among the triggers of deferred tasks.
-So what the last look at a table showed is kept here, as long as there is a trigger of the table.
+Airflow shares streams among the watchers of assets alone (BaseEventTrigger), not among triggers of deferred tasks.
 """
 
 from __future__ import annotations
@@ -25,9 +23,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 THREADS: Final = 16
-"""Looks at a time at one place, a bucket or host: each place has threads of its own, so that one that does not answer
-keeps no others waiting. The event loop's threads, few more than there are processors, are for every trigger of the
-triggerer.
+"""Looks at a time at one bucket or host, whose threads are its own: one that does not answer keeps no others waiting.
+The event loop's threads, few more than there are processors, are for every trigger of the triggerer.
 """
 _POOLS: Final[dict[str, ThreadPoolExecutor]] = {}
 _SLOW_POLLS: Final = 3
@@ -50,14 +47,11 @@ class SharedTimeline:
         self._hudi_conn_id = hudi_conn_id
         self._action = action
         self.place = _place_of(table, hudi_conn_id)
-        """Whose threads look at the table."""
         self._reader: TimelineReader | None = None
         self._metrics: metrics.LookMetrics  # made with the reader
         self._looking: asyncio.Future[Look] | None = None
         self._warned = False
-        """Whether it was said that this look takes its time."""
         self._looked_at = 0.0
-        """When the last listing began, by the monotonic clock."""
 
     @classmethod
     def of(cls, table: str, hudi_conn_id: str | None, action: str = "") -> SharedTimeline:
@@ -71,9 +65,8 @@ class SharedTimeline:
         return shared
 
     async def look(self, interval: float) -> Look:
-        """The table as it is, or was less than half of `interval` seconds ago.
-
-        Raises what HudiHook and TimelineReader raise; the next look then begins anew, with the connection as it is.
+        """The table as it is, or was less than half of `interval` seconds ago. Raises as HudiHook and TimelineReader;
+        the next look then begins anew, with the connection as it is.
         """
         if self._looking is None or (self._looking.done() and not self._is_young(self._looking, interval / 2)):
             self._looking, self._warned = self.in_thread(self._read), False
@@ -89,11 +82,9 @@ class SharedTimeline:
         return await asyncio.shield(looking)
 
     def in_thread(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """As in_thread_of, for the table."""
         return _in_thread(self.place, work, *arguments)
 
     def until_next(self, interval: float) -> float:
-        """The seconds from now until the next look of a trigger with that interval."""
         return max(interval / 2, self._looked_at + interval - time.monotonic())
 
     def _is_young(self, looked: asyncio.Future[Look], most: float) -> bool:

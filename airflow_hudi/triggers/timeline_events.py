@@ -40,7 +40,6 @@ completed ones (`at`) all that are on the timeline, with the newest write there 
 compared: a writer's clock may be behind, and local time goes back an hour when summer time ends.
 """
 _MARK: Final = "airflow_hudi_mark"
-"""The key in the asset's state store."""
 _UNCHANGED_SECONDS: Final = 30.0
 """After which a timeline that stays as it is comes again, since what is pending there may have to be reported again."""
 _STORED_AFTER_SECONDS: Final = 10.0
@@ -53,11 +52,10 @@ _LONGEST_PAUSE: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Which instants are looked for: those that are `pending`, as long as they are, or that are `completed` since. By
-    the names of `actions` on pending or completed files; without any, every table service that is pending, and every
-    completed write as HudiCommitSensor counts them: compactions and clusterings are none. What is still pending
-    `repeat_seconds` after it was reported is reported once more: the run that took it may have failed for good. Raises
-    ConfigError for another state.
+    """Which instants are looked for: those that are `pending`, or that are `completed` since. By the names of `actions`
+    on pending or completed files; without any, every table service that is pending, and every completed write as
+    HudiCommitSensor counts them. What is still pending `repeat_seconds` after it was reported is reported once more:
+    the run that took it may have failed for good. Raises ConfigError for another state.
     """
 
     state: str
@@ -69,7 +67,6 @@ class Watch:
             raise ConfigError(f"unknown state {self.state!r} to watch", remedy=f"{PENDING} or {COMPLETED}")
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an instant is one of them."""
         if instant.is_completed != (self.state == COMPLETED):
             return False
         if self.actions:
@@ -77,15 +74,12 @@ class Watch:
         return may_be_write(instant) if instant.is_completed else instant.action not in COMMIT_ACTIONS
 
     def start(self, timeline: Timeline) -> Mark:
-        """Where a watcher begins that has no mark: with what is pending, and behind what is completed."""
         if self.state == PENDING:
             return {"reported": {}}
         return _behind(timeline, [item for item in timeline if self.holds(item)])
 
     def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
-        """The instants since a mark, oldest first, and the mark behind them; `now` in seconds since the epoch. A mark
-        of another form is of no instant.
-        """
+        """The instants since a mark, oldest first, and the next mark. A mark of another form is of no instant."""
         found = [item for item in timeline if self.holds(item)]
         if self.state == PENDING:
             given = mark.get("reported")
@@ -115,17 +109,16 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     that stay pending.
 
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
-    "partitions", "rows"}]}`; the last three members of an instant are those of completed writes, with every partition
-    that they wrote. Where the watcher is, is kept in the asset's state store once the event is in Airflow's database:
-    after a restart of the triggerer no event is lost, and the last ones may come again. Of completed writes it begins
-    with those that complete after its first look; what was archived while nothing looked has no event, and the log
-    warns of it. Watchers of one table with one interval are one stream, and share their looks with the other triggers
-    of the table (shared_timeline.SharedTimeline).
+    "partitions", "rows"}]}`; the last three members are of completed writes. Where the watcher is, is kept in the
+    asset's state store once the event is in Airflow's database: after a restart of the triggerer no event is lost, and
+    the last ones may come again. Of completed writes it begins with those that complete after its first look; what was
+    archived while nothing looked has no event, and the log warns of it. Watchers of one table with one interval are one
+    stream, and share their looks with the other triggers of the table (shared_timeline).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
-    :param state: `pending`: table services that are planned and not completed, or `completed`: writes
-        as HudiCommitSensor counts them, without compactions and clusterings
+    :param state: `pending`: table services that are planned and not completed, or `completed`: writes as
+        HudiCommitSensor counts them
     :param actions: other actions than these, by their names on the timeline; `commit`, `deltacommit` and
         `replacecommit` are all that wrote files, services among them
     :param poll_interval: seconds between two looks
@@ -158,7 +151,6 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class and every argument of it."""
         arguments = {
             "table": self.table,
             "hudi_conn_id": self.hudi_conn_id,
@@ -170,7 +162,6 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
     def shared_stream_key(self) -> Hashable | None:
-        """One stream for each table, connection and interval."""
         return ("hudi-timeline", self.hudi_conn_id, self.table, self.poll_interval)
 
     @classmethod
@@ -208,7 +199,6 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             await asyncio.sleep(pause or table.until_next(interval))
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
-        """The events of this watcher."""
         table = SharedTimeline.of(self.table, self.hudi_conn_id)
         mark = stored = await self._stored()
         to_store: Mark | None = None
@@ -244,7 +234,6 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
                 to_store, since = mark, time.monotonic()
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """As a stream of its own."""
         async for event in self.filter_shared_stream(type(self).open_shared_stream(self.serialize()[1])):
             yield event
 

@@ -26,9 +26,7 @@ from hudi_core.storage.local import followed
 from hudi_core.timeline.timeline import Timeline
 
 _SAID_EVERY = 600.0
-"""Seconds between two lines of a wait that may last for days."""
 MAX_ERRORS: Final = 5
-"""So many failed looks in a row end a wait."""
 _KINDS: Final[Mapping[str, type[InstantCondition | NoPendingCondition | CommitCondition | PartitionCondition]]] = {
     "instant": InstantCondition,
     "no_pending": NoPendingCondition,
@@ -38,10 +36,8 @@ _KINDS: Final[Mapping[str, type[InstantCondition | NoPendingCondition | CommitCo
 
 
 class BaseWaitTrigger(BaseTrigger):
-    """Fires once when what is waited for is there, or when it can no longer be looked at.
-
-    A look that fails for a reason that may pass (an overloaded store, a file that a writer is at) is repeated at the
-    next one, `max_errors` times in a row; every other failure is an event at once.
+    """Fires once when what is waited for is there, or can no longer be looked at. A look that fails for a reason that
+    may pass (an overloaded store, a file that a writer is at) is repeated; every other failure is an event at once.
 
     :param poll_interval: seconds between two looks, and before the first one
     :param max_errors: so many failed looks in a row end the wait
@@ -56,7 +52,6 @@ class BaseWaitTrigger(BaseTrigger):
         self.max_errors = max_errors
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class and every argument of it."""
         names = (*self.arguments, "poll_interval", "max_errors")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
@@ -67,13 +62,10 @@ class BaseWaitTrigger(BaseTrigger):
         """
 
     def until_next(self) -> float:
-        """Seconds from now until the next look."""
         return self.poll_interval
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: `status` "success" with the first argument and what was found, or "error" with `message` and
-        `is_permanent`, whether a retry would meet the same.
-        """
+        """`status` "success", the first argument and what was found, or "error", `message` and `is_permanent`."""
         errors, started = 0, time.monotonic()
         reminder = Reminder(time.monotonic, every=_SAID_EVERY)
         named = {self.arguments[0]: getattr(self, self.arguments[0])}
@@ -143,10 +135,8 @@ def condition_of(document: Mapping[str, Any]) -> Condition:
 
 
 class HudiConditionTrigger(BaseWaitTrigger):
-    """Fires once when the condition holds, or when it can no longer be checked; see BaseWaitTrigger.
-
-    A look is one listing, in a thread. Triggers of one table share their looks, and what a look shows is judged only
-    where the timeline has changed (shared_timeline.SharedTimeline).
+    """Fires once when the condition holds, or can no longer be checked. Triggers of one table share their looks, each
+    one listing in a thread, and what one shows is judged only where the timeline has changed (SharedTimeline).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param condition: condition_json of what is waited for
@@ -184,12 +174,10 @@ class HudiConditionTrigger(BaseWaitTrigger):
         return found
 
     def until_next(self) -> float:
-        """See BaseWaitTrigger: triggers of one table fall into step."""
         return self.poll_interval if self._waited is None else self._waited[1].until_next(self.poll_interval)
 
 
 def _check(condition: Condition, look: Look, says: bool) -> tuple[dict[str, Any] | None, str]:
-    """What was found, or what the wait says where that is due."""
     found = condition.check(look)
     return found, condition.waiting(look) if found is None and says else ""
 
@@ -204,7 +192,6 @@ class AwaitedSource:
     marker: str
     hudi_conn_id: str | None
     _seen: list[FileInfo] = field(default_factory=list, init=False)
-    """What the last look of a wait showed."""
 
     def is_there(self) -> bool:
         """By one listing of the folder and, without a marker, the request for a file. Raises as HudiHook.storage."""
@@ -216,7 +203,6 @@ class AwaitedSource:
         return bool(self._seen) and (bool(self.marker) or self._seen == before)
 
     def _files(self) -> list[FileInfo]:
-        """The files by which it is there; none where it is not."""
         hook, address = HudiHook(self.hudi_conn_id), followed(self.address.rstrip("/"))
         files = hook.storage(address).list_files("")
         if self.marker:
@@ -232,7 +218,6 @@ class AwaitedSource:
             return []
 
     def late(self, seconds: float) -> str:
-        """What is said of one that is not there after so many seconds."""
         lacks = f"no {self.marker} in it" if self.marker else "no Parquet files, or not the same at two looks,"
         return f"the source {self.address} has not arrived: {lacks} after a wait of {seconds:.0f} s"
 
