@@ -1,6 +1,9 @@
-"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button. Of a
-connection that is not there, and of a secrets backend that cannot be asked now, Airflow 3.3 makes the same
-AirflowNotFoundException, and only logs the backend's own error: asking_for tells them apart (task_fate.py).
+"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button. The
+fields of its form: get_provider_info.py.
+
+Of a connection that is not there, and of a secrets backend that cannot be asked now, Airflow 3.3 makes the same
+AirflowNotFoundException, and only logs the backend's own error, as debug: asking_for tells them apart. What that means
+for a task: task_fate.py.
 """
 
 from __future__ import annotations

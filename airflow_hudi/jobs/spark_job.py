@@ -1,5 +1,6 @@
-"""What a Spark job is started with: a request as a spark-submit, where to, in which environment. In cluster mode the
-result is a file at the table (`_delivered`); else job_log.py reads it.
+"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment. In cluster mode
+the result is a file at the table (`_delivered`); else job_log.py reads it. The form of the result:
+hudi_core/request/results.py. Other ways to submit: airflow_hudi/submission/platforms.py.
 """
 
 from __future__ import annotations

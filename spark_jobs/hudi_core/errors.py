@@ -25,7 +25,8 @@ Each error has the file that it is about and the remedy as fields, and can be pi
 boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
 in addresses, and secrets in their queries and parameters, are masked, since libraries put whole addresses into their
 messages. Control characters are escaped, and long texts shortened: names from a table get into messages, and these into
-terminals and logs. What a process that waits writes there is timed here as well.
+terminals and logs. What a process that waits writes there is timed here as well. What a code means for an Airflow task:
+airflow_hudi/task_fate.py.
 """
 
 from __future__ import annotations

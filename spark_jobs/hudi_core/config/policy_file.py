@@ -17,6 +17,7 @@
       - {table: sales/returns, policy: nightly}
 
 A file that has neither `policies` nor `tables` is one policy. A mistake is in the line of its name, or of its item.
+When a service is due by one: services/policy.py.
 """
 
 from __future__ import annotations

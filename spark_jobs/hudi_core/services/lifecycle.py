@@ -6,7 +6,8 @@ conflicts, metadata table, put) → clean up → forget claims
 
 Every step may be cut off. A process that claims the instant next finds what the earlier one left, and goes on, rolls it
 back, or only cleans up. A service adds a Job with its own steps; the order of the steps is written here and nowhere
-else. Claims of a completed instant that no process runs again are deleted when it is archived (archive/job.py).
+else. Claims of a completed instant that no process runs again are deleted when it is archived (archive/job.py). Which
+try of an Airflow task did it: airflow_hudi/operators/service.py.
 """
 
 from __future__ import annotations

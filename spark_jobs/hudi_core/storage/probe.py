@@ -1,4 +1,5 @@
-"""Finds out by racing whether a storage can carry a timeline and a storage lease.
+"""Finds out by racing whether a storage can carry a timeline and a storage lease. The writes that are raced on S3:
+s3_conditional.py.
 
 Many S3-compatible servers answer a second conditional put with 412 when requests come one at a time, and let several
 racing writers win. Only a race shows that.

@@ -7,8 +7,9 @@ of Hudi 0.15):
    closes the epoch and rolls this attempt back (services/rollback/failed_attempt.py), in the metadata table as well;
    or it runs the instant again (services/lifecycle.py), when reconcile.py removes the base files of the attempt that
    lost.
-2. the owner records its decision: from there on the instant completes with these bytes and, in layout 2,
-   at this completion time, by this owner or by its successor.
+2. the owner records its decision (claim_file.py): from there on the instant completes with these bytes and, in layout
+   2, at this completion time, by this owner or by its successor, unless that would lose rows by then
+   (services/decided_completion.py).
 3. the data timeline's completed file is created, which makes both visible at once.
 """
 

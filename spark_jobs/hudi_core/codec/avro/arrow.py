@@ -1,4 +1,4 @@
-"""Avro records of log blocks as Arrow tables."""
+"""Avro records of log blocks as Arrow tables. Their types: arrow_types.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """When a clean is due, up to which commit it may delete, where it has to look, and which slices of a file group go.
-Pure (CleanPlanner, CleanerUtils of Hudi). Which files savepoints and pending plans keep: kept_files.py.
+Pure (CleanPlanner, CleanerUtils of Hudi). Which files savepoints and pending plans keep: kept_files.py. A clean that no
+run would finish: job.py.
 
 A slice is deleted as a whole: base file, log files, change-data logs. It stays when a savepoint names one of its files,
 when it is the newest, when a query that started at the earliest retained commit may be reading it, and when a pending

@@ -10,7 +10,7 @@ Row-level indexes cannot be updated where later commits changed the same rows or
 catch-up refuses (RowsUnknownError), and an update drops and rebuilds them where the options allow it
 (REBUILD_ROW_INDEXES), as it does with a secondary index that lacks rows, and the record index behind a restore: that
 keys may have been written again says too little for its cost. Up to when indexes are whole the table's properties say
-then (metadata_table.instants.marks).
+then (metadata_table.instants.marks). How an index is dropped: index_drop.py.
 """
 
 from __future__ import annotations

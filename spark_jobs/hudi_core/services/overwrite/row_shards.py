@@ -1,4 +1,5 @@
-"""Sends the rows of an overwrite to shards, by their partitions. Which row of a key stays: combined_rows.py.
+"""Sends the rows of an overwrite to shards, by their partitions. Which row of a key stays: combined_rows.py. How a
+shard becomes files: shard_files.py.
 
 A large partition has several shards of its own, small ones share some by the hash of their paths. In a table with a
 bucket index each bucket of a partition has one shard, by the hash of both. How large a partition becomes, base files of

@@ -1,5 +1,5 @@
 """The registry of checks: which check each partition type gets, one line each; and the check of `files`, which is
-always made.
+always made. The walk over the table: run.py.
 
 `files` against the storage. Exact: the partitions, the names of their files, and the sizes. The listed size of log
 files may differ: one of version 6 may be longer than listed, by what a write that is pending or was rolled back
