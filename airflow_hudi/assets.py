@@ -75,7 +75,7 @@ def create_asset(*, uri: str, name: str | None = None, **given: Any) -> Asset:
 
 def table_asset(table: str, *, group: str = SCHEME) -> Asset:
     """The asset of a table, for the outlets of tasks that change it and the schedules of DAGs that read it. It has an
-    event whenever such a task has done something; see asset_events.describe_events.
+    event whenever such a task has done something; see describe_events.
 
     :param table: the table's URI, or its absolute path. The path below a base path raises ConfigError: a task that has
         changed the table names its URI, and the asset of another address would have no event of it.

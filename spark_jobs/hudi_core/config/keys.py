@@ -1,4 +1,5 @@
-"""Typed configuration keys under Hudi's own names."""
+"""Typed configuration keys under Hudi's own names. Each key stands with its older names beside the dataclass that it
+fills: in this folder, and of services in services/ below it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Data skipping: which partitions and file slices a predicate excludes before a file is opened (RFC-27). Which row
-groups: row_group_skipping.py.
+groups: row_group_skipping.py. The ranges of a file: value_ranges.py; whether a predicate may hold in them:
+expr/ranges.py.
 
 As HoodieFileIndex.filterFileSlices. Every index is used only where its answer holds. Statistics and bloom filters are
 of files, which do not change, so they serve every query. The record index, the secondary indexes and the statistics of

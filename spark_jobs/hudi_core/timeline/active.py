@@ -1,4 +1,6 @@
-"""The active timeline in storage: one listing to load it, exclusive creates to move an instant on."""
+"""The active timeline in storage: one listing to load it, exclusive creates to move an instant on. How a file that is
+still being written is read: actions/content.py.
+"""
 
 from __future__ import annotations
 

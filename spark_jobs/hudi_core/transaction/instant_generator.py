@@ -1,4 +1,5 @@
 """Instant and completion times that no other writer gets: `SkewAdjustingTimeGenerator` of Hudi 1.x, for both layouts.
+When an instant of the timeline completed: timeline/active.py (`completion_times`).
 
 The caller holds the table lock. A time is generated, and then the lock is kept until every clock that is at most
 `skew_ms` behind ours has passed it: the next holder of the lock, on whatever machine, generates a later one.

@@ -2,7 +2,8 @@
 
 An uncommitted base file is invisible only until its instant completes, or is archived and so counts as committed
 (HoodieTimeline.containsOrBeforeTimelineStarts). So every base file of an instant that is not a winner's is deleted
-before the instant completes, and again after it. A task that is late deletes its file itself:
+before the instant completes, and again after it. The winners are the files that results of units name
+(services/rewriting/job.py). A task that is late deletes its file itself:
 filegroup/write/markers.py.
 """
 

@@ -1,8 +1,8 @@
 """What a Parquet footer tells of values: their ranges per row group, as Arrow arrays, and in which calendar they are.
 
 Spark marks files in the proleptic Gregorian calendar, and in the hybrid one with the Julian calendar before it
-(DataSourceUtils.getRebaseSpec, RebaseDateTime). A file without a mark, as of Hudi's Avro writer, is in the calendar
-that a reader's options say.
+(DataSourceUtils.getRebaseSpec, RebaseDateTime). To Spark a file without a mark, as of Hudi's Avro writer, is in the
+calendar that its options say; here it is in the proleptic one. Old dates of a hybrid file are refused: file.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """What an index of the metadata table may lack although it is listed, as real Hudi left it (docs/decisions/0018).
-Whether one that is being built is whole: services/indexing/build.py.
+Whether one that is being built is whole: services/indexing/build.py; from when on readers count it:
+metadata_table/initialize/indexing.py.
 
 - Hudi 1.0 computes the range of a partition without the files that a pending compaction is to merge
   (HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords by fetchLatestFileSlicesIncludingInflight).

@@ -1,5 +1,6 @@
 """The records of a commit for each partition type that the table has, in the order of the partitions' names
 (HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and 1.x). Row-level indexes are updated by row_updates.py.
+Records of cleans, restores and rollbacks: partitions/registry.py.
 
 In layout 2 log files of the metadata table merge by the instants in their names, not by completion. Records that are
 written under an older instant merge beneath those of later commits. So ranges of whole partitions that have to hold

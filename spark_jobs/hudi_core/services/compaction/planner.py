@@ -1,6 +1,7 @@
 """Plans a compaction: which file slices are merged next (BaseHoodieCompactionPlanGenerator).
 
-strategies.py decides when one is due, and which file groups it takes.
+strategies.py decides when one is due, and which file groups it takes; view/slicing.py which log files a slice has,
+those of rolled-back writes among them.
 
 Peak memory on the driver: the file groups of one partition, and the operations, some 500 bytes each.
 """
