@@ -1,5 +1,5 @@
-"""Every error that the engine raises on purpose, with the exit code of hudictl where it is not 1. Of a result without an
-error it is 0, also of a doctor with findings (request/results.py).
+"""Every error that the engine raises on purpose, with the exit code of hudictl where it is not 1. Of a result without
+an error it is 0, also of a doctor with findings (request/results.py).
 
     HudiError
     ├── ConfigError (2)             an option or a table property is missing, unknown or invalid

@@ -1,7 +1,7 @@
 """The content of timeline files: plans and the metadata of actions are Avro object containers of one datum, metadata of
-commits is JSON to table version 6. A file that is half-written is read again for a while (read_stable). A file is decoded with the schema in it, so every member's type is checked. Of a
-path in a plan only the file name counts, and its folder must be the partition (name_in_partition). Which partition
-paths are safe: model/partition.py.
+commits is JSON to table version 6. A file that is half-written is read again for a while (read_stable). A file is
+decoded with the schema in it, so every member's type is checked. Of a path in a plan only the file name counts, and its
+folder must be the partition (name_in_partition). Which partition paths are safe: model/partition.py.
 """
 
 from __future__ import annotations
