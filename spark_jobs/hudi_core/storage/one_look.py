@@ -26,8 +26,11 @@ _ALWAYS_FRESH: Final = (".hoodie/.airflow_hudi", ".hoodie/.heartbeat", ".hoodie/
 """Folders by which processes see each other: what is in them is never remembered."""
 _MOST_REMEMBERED: Final = 16_384
 """Folders and files that one look remembers; behind them the next ones are requested each time they are needed."""
-_FINAL: Final = re.compile(r"/\d+(_\d+\.[a-z]+|\.[a-z]+\.requested)$")
-"""Files of a timeline that nobody writes again: completed ones by their completion time, and plans."""
+_FINAL: Final = re.compile(r"/\d+_\d+\.[a-z]+$")
+"""Completed files of a timeline with their completion time, which nobody writes again. A plan may be dropped, and its
+instant requested again with other work.
+"""
+_PLAN: Final = re.compile(r"/\d+\.[a-z]+\.requested$")
 _MOST_FINAL: Final = 256
 _MOST_BYTES: Final = 128 << 10
 """Of one remembered file: 32 MiB of files that are not written again at the most."""
@@ -120,9 +123,8 @@ class OneLookStorage(RecordingStorage):
             look.forget()
 
     def once(self, path: str, load: Callable[[], T], keep: Callable[[T], bool]) -> T:
-        """What `load` makes of the file `path`, read once a look where `keep` is true of it. A plan, and the completed
-        file of an instant whose name has the completion time, are never written again: they are remembered as long as
-        the storage is.
+        """What `load` makes of the file `path`, read once a look where `keep` is true of it. The completed file of an
+        instant whose name has the completion time is never written again: it is remembered as long as the storage is.
         """
         look = self._look_at(path)
         if look is None:
@@ -182,8 +184,13 @@ class OneLookStorage(RecordingStorage):
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         super().create_exclusive(path, data)
-        if data and is_small(data) and self._look_at(path) is not None and _FINAL.search(path):
+        look = self._look_at(path)
+        if look is None or not data or not is_small(data):
+            return
+        if _FINAL.search(path):
             self._keep(path, None, data)
+        elif _PLAN.search(path):
+            look.seen[_CONTENT, path] = data
 
     def delete_folder(self, folder: str) -> list[str]:
         try:

@@ -233,10 +233,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             builder.index.publish(build, written, check_lock)
         return written
 
-    def clean_up(self, plan: Planned, done: Sequence[NewBaseFile]) -> None:
-        self.clean_up_completed(decided=True)
-
-    def clean_up_completed(self, *, decided: bool) -> None:
+    def forget(self) -> None:
         """Removes the heartbeat of a dead attempt; a live one removes its heartbeat at its end."""
         self.storage.delete(heartbeat_path(self.instant))
 

@@ -25,6 +25,7 @@ from hudi_core.services.rollback.failed_writes import dead_own_writes, dead_roll
 from hudi_core.services.rollback.files_to_undo import plan_rollback, sizes_of
 from hudi_core.services.rollback.job import RollbackJob, run_rollback
 from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.content import decode_any
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -62,6 +63,7 @@ def clean_failed_writes(
     order. `only_ours` takes the writes of this engine alone. One that completes meanwhile is kept; its result has a
     reason. With `dry_run` nothing is written. Errors as of `rollback`; rollbacks completed before an error remain.
     """
+    look_again(context.storage)  # who completes a write forgets its claim, and would count as dead behind an older look
     pending = dead_rollbacks(context, context.active.load(), dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
     done = {result.target for result in results}
@@ -82,6 +84,7 @@ def rollback(
     Raises ConfigError for an instant that the timeline does not hold, TimelineError (checks.py) when it may not be
     rolled back, ConflictError while it is at work or being rolled back elsewhere.
     """
+    look_again(context.storage)
     timeline = context.active.load()
     if instant is not None:
         return _roll_back(context, timeline, instant, owner, dry_run, unless_completed)
