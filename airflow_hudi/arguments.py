@@ -23,7 +23,12 @@ _TEMPLATE: Final = ("{{", "{%", "{#")
 _OF_MAPPED: Final = "_airflow_from_mapped"
 """The argument by which Airflow makes the task of a mapped operator, in the worker."""
 REQUIRED: Final[Any] = inspect.Parameter.empty
-_OF_AIRFLOW: Final = ("template_fields", "template_ext", "template_fields_renderers", "ui_color", "ui_fgcolor")
+"""The value of a field without a default."""
+_OF_AIRFLOW: Final = (
+    *("template_fields", "template_ext", "template_fields_renderers", "ui_color", "ui_fgcolor"),
+    *("operator_extra_links", "start_from_trigger", "start_trigger_args"),
+)
+"""Attributes of operators that are no arguments."""
 _SELF: Final = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _OTHERS: Final = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 
@@ -61,7 +66,7 @@ class CheckedArguments(BaseOperatorMeta):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Makes one. The arguments of mapped tasks are checked when they run."""
         if cls.__module__.partition(".")[0] == __package__:
-            refuse_unknown(cls.__name__, kwargs, _names_of(cls))
+            refuse_unknown(cls.__name__, kwargs, _names_of(cls) - getattr(cls, "no_arguments", frozenset()))
         made = super().__call__(*args, **kwargs)
         if not kwargs.get(_OF_MAPPED):
             made.check_arguments()
@@ -73,7 +78,7 @@ def _fields_in(namespace: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
         name: _argument(name, namespace[name])
         for name, hint in namespace.get("__annotations__", {}).items()
         if name in namespace and name not in _OF_AIRFLOW and not name.startswith("_")
-        if not str(hint).startswith("ClassVar")
+        if "ClassVar" not in str(hint)
     }
 
 
@@ -81,7 +86,7 @@ def _fields_of_verb(
     bases: Iterable[type[Any]], namespace: dict[str, Any], known: frozenset[str]
 ) -> dict[str, inspect.Parameter]:
     """Those of the class's request that no base has, each with its default, or required without one."""
-    if "request" not in namespace:
+    if not isinstance(namespace.get("request"), type):
         return {}
     arguments = {}
     for field in verb_fields(namespace["request"]):

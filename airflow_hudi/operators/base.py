@@ -125,8 +125,9 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         refuse_secrets(as_texts(literals(self.storage_options), where="storage_options"), where="storage_options")
         as_texts(literals(self.env_vars), where="env_vars")
         check_spark_arguments(as_texts(literals(self.conf), where="conf"), self.submit_kwargs or {})
-        if hasattr(self, "request"):
-            check_verb_literals(self.request, self)
+        request = getattr(type(self), "request", None)
+        if isinstance(request, type):
+            check_verb_literals(request, self)
 
     @cached_property
     def works(self) -> list[FinishedWork]:

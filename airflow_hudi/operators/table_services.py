@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -74,6 +74,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
     at_once: int = AT_ONCE
     map_index_template: str | None = _TABLES
     table: str = ""
+    no_arguments: ClassVar[frozenset[str]] = frozenset({"table"})
+    """One that default_args may have for other tasks, and that is not given to this one."""
     template_fields = (
         *("tables", "services", "policy", "mode", "max_minutes", "max_bytes"),
         *(name for name in BaseHudiOperator.template_fields if name != "table"),

@@ -6,13 +6,15 @@ import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.service import HudiCleanOperator
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.errors import ConfigError
 from tests.support.fake_spark_submit import Store, context
 from tests.support.golden_data import GoldenCase
@@ -44,6 +46,26 @@ def test_mistakes_are_errors_of_the_import() -> None:
         HudiWeighOperator(task_id="t")
     with pytest.raises(TypeError, match="untis"):
         HudiWeighOperator(task_id="t", table="a", untis=2)
+
+
+def test_names_of_a_users_own_class_stay_its_own() -> None:
+    class OwnOperator(HudiCleanOperator):
+        links: ClassVar[tuple[str, ...]] = ()
+        start_from_trigger: bool = False
+
+        def __init__(self, *args: Any, mine: str = "", **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.request, self.mine = "http", mine
+
+    task: Any = OwnOperator(task_id="t", table="a", mine="b")
+    assert (task.request, task.mine, task.mode) == ("http", "b", "both")
+
+
+def test_a_task_of_many_tables_takes_no_single_one() -> None:
+    with pytest.raises(TypeError, match=r"no argument 'table' .did you mean 'tables'"):
+        HudiTableServicesOperator(task_id="t", policy="p.yaml", table="sales/orders")
+    task: Any = HudiTableServicesOperator(task_id="t", policy="p.yaml", default_args={"table": "of other tasks"})
+    assert task.tables == ()
 
 
 def test_it_runs(golden: Callable[[str, str], GoldenCase], tmp_path: Path) -> None:
