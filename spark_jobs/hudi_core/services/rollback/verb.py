@@ -63,7 +63,9 @@ def clean_failed_writes(
     order. `only_ours` takes the writes of this engine alone. One that completes meanwhile is kept; its result has a
     reason. With `dry_run` nothing is written. Errors as of `rollback`; rollbacks completed before an error remain.
     """
-    look_again(context.storage)  # who completes a write forgets its claim, and would count as dead behind an older look
+    if not dry_run:
+        # Who completes a write forgets its claim, and would count as dead behind an older look.
+        look_again(context.storage)
     pending = dead_rollbacks(context, context.active.load(), dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
     done = {result.target for result in results}
@@ -84,7 +86,8 @@ def rollback(
     Raises ConfigError for an instant that the timeline does not hold, TimelineError (checks.py) when it may not be
     rolled back, ConflictError while it is at work or being rolled back elsewhere.
     """
-    look_again(context.storage)
+    if not dry_run:
+        look_again(context.storage)
     timeline = context.active.load()
     if instant is not None:
         return _roll_back(context, timeline, instant, owner, dry_run, unless_completed)
