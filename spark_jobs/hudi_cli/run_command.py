@@ -115,12 +115,13 @@ def run(
 
 
 def show_all(output: Output, whole: BatchResult) -> None:
-    """Prints the results of several tables."""
+    """Prints the results of several tables, and what stopped them."""
     documents = [item.to_dict() for item in whole.items]
     shown: list[RenderableType] = []
     for document in documents:
         shown += [f"[bold]{escape(document['table'])}[/]", _shown(document)]
-    output.result({"results": documents}, shown)
+    stopped = {} if whole.stopped is None else whole.stopped.to_json()
+    output.result({**stopped, "results": documents}, shown)
 
 
 def _shown(document: Json) -> RenderableType:

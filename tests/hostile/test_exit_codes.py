@@ -93,7 +93,8 @@ def test_absurd_properties(hostile: Hostile, name: str) -> None:
 
 
 def claim_with(**members: Any) -> bytes:
-    owner = {"text": "me", "host": "h", "pid": 1, "boot_id": "", "pid_namespace": "", "process_start": ""}
+    texts = ("boot_id", "pid_namespace", "process_start", "run_id")
+    owner = {"text": "me", "host": "h", "pid": 1, **dict.fromkeys(texts, "")}
     claim = {"version": 1, "token": "t", "owner": owner, "interval_ms": 60_000, "tolerable_misses": 2}
     return json.dumps({**claim, **members}).encode()
 

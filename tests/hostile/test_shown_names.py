@@ -131,6 +131,7 @@ def test_the_owner_of_a_claim(hostile: Hostile) -> None:
         "boot_id": "",
         "pid_namespace": "",
         "process_start": "",
+        "run_id": "",
     }
     claim = {"version": 1, "token": "t", "owner": owner, "interval_ms": 60_000, "tolerable_misses": 2}
     (folder / "000001.json").write_text(json.dumps(claim))

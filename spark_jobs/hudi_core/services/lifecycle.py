@@ -114,6 +114,9 @@ class Job(ABC, Generic[Plan, Done]):
     def fence(self, stack: ExitStack) -> None:
         """Enters what has to be held around the claim."""
 
+    def claimed(self, held: Claim) -> None:
+        """Called once the instant is claimed, before the timeline is looked at behind that."""
+
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
         """What is held during the attempt, besides the claim."""
         return nullcontext()
@@ -228,6 +231,7 @@ def _run_claimed(job: Job[Plan, Done], plan: Plan) -> tuple[bool, Done | None]:
         if owned.completed is not None:
             job.clean_up_completed(decided=True)
             return True, None
+        job.claimed(owned.held)
         if not job.find(job.active.load()).is_completed:
             if owned.withdrawn:
                 # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.

@@ -32,9 +32,11 @@ from tests.support.golden_data import GoldenCase
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a session that is closed leaves its own
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def result_of(text: str) -> dict[str, Any]:

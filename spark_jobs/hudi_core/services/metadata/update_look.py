@@ -4,10 +4,8 @@ refuses changes. What it would log as done, or wait for, is asked before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any
+from typing import Any, NoReturn
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -77,13 +75,15 @@ class _View(TableContext):
 
 
 class _ReadOnlyStorage(OneLookStorage):
-    """A deletion of what is not there is none."""
+    """A deletion of what is not there is none, and asks for none: another process may just have put it there."""
 
-    @contextmanager
-    def _changing(self, path: str, *, is_there: bool = True) -> Iterator[None]:
-        if is_there or self.exists(path):
+    def _changing(self, path: str, *, is_there: bool = True) -> NoReturn:
+        raise _ChangeError
+
+    def delete(self, path: str) -> bool:
+        if self.exists(path):
             raise _ChangeError
-        yield
+        return False
 
     def delete_folder(self, folder: str) -> list[str]:
         if self.list_files(folder) or self.list_folders(folder):

@@ -79,6 +79,9 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         """The rows that come to each partition."""
         return encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
 
+    def claimed(self, held: Claim) -> None:
+        """Nothing is looked for: no attempt at its instant is continued."""
+
     def begin(self, plan: OverwritePlan, held: Claim) -> None:
         """Makes the instant inflight. Raises ConflictError where an earlier attempt did: it has to be rolled back."""
         held.check()

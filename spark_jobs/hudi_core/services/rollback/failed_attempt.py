@@ -76,7 +76,7 @@ def roll_back_attempt(
     Every step may be repeated: an attempt that dies here is resumed under the same rollback instant. In the end the
     instant is requested, unless nothing but its inflight file was there.
     """
-    if is_untouched(context, instant, action, claim):
+    if is_untouched(context, instant, action, claim, has_markers=has_markers(context, instant)):
         return None, {}
     leftovers = find_leftovers(context, instant, action, partitions)
     removed = {info.path: info.size for info in leftovers.files}
@@ -104,11 +104,16 @@ def roll_back_attempt(
     return rollback, removed
 
 
-def is_untouched(context: TableContext, instant: str, action: str, claim: Claim) -> bool:
+def has_markers(context: TableContext, instant: str) -> bool:
+    """Whether attempts at an instant left markers; one request."""
+    return bool(context.storage.list_tree(marker_folder(instant)))
+
+
+def is_untouched(context: TableContext, instant: str, action: str, claim: Claim, *, has_markers: bool) -> bool:
     """Whether no attempt at an instant that nobody claimed before has written anything, by the timeline and the markers
     alone: every writer makes the instant inflight first, and a rollback makes it requested last.
     """
-    if claim.epoch > 1:
+    if claim.epoch > 1 or has_markers:
         return False
     timeline = context.active.load()
     plan = timeline.find(instant, action)
@@ -116,7 +121,6 @@ def is_untouched(context: TableContext, instant: str, action: str, claim: Claim)
         plan is not None
         and plan.state is State.REQUESTED
         and pending_rollback_of(context.active, timeline, instant) is None
-        and not context.storage.list_tree(marker_folder(instant))
     )
 
 

@@ -79,7 +79,7 @@ def test_they_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys, time\nfrom functools import partial\nfrom hudi_core.engine.local import Processes\n"
-        "from tests.unit.hudi_core.engine.test_processes import pid_of\n"
+        "from tests.unit.hudi_core.engine.test_local_processes import pid_of\n"
         "if __name__ == '__main__':\n"
         "    processes = Processes(1)\n    processes.submit(partial(pid_of, sys.argv[1], 600))\n    time.sleep(600)\n"
     )

@@ -16,7 +16,7 @@ from hudi_core.verbs.metadata import (
 )
 from hudi_core.verbs.request import Request
 from tests.support.changed_tables import an_owner, open_context
-from tests.support.fault_storage import FaultPlan, FaultStorage
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.table_requests import nothing_to_do, perform
 
@@ -34,11 +34,13 @@ def contents(table: Path) -> dict[str, bytes]:
 
 
 def looked(table: Path, request: Request) -> dict[str, Any] | None:
-    """What a look finds; it changes nothing, and lists no folder twice."""
+    """What a look finds; it changes nothing, deletes nothing, and lists no folder twice."""
     before, plan = contents(table), FaultPlan()
     context = open_context(table, dict(request.options), FaultStorage(LocalStorage(table), plan))
     found = nothing_to_do(context, request)
     assert contents(table) == before
+    # Not even of what is not there: another process may just have put it there.
+    assert [operation for operation in plan.operations if operation.kind in MUTATIONS] == []
     listings = Counter(operation for operation in plan.operations if operation.kind in ("list_files", "list_names"))
     # Claims are always looked up: processes see each other by them.
     assert [operation for operation, count in listings.items() if count > 1 and "/claims/" not in operation.path] == []
