@@ -18,7 +18,9 @@ def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[Rendera
     there are no words for the verb.
     """
     lines: list[RenderableType] = [*_lines(verb, document, dry_run)]
-    yield from lines or [JSON.from_data(document, default=repr)]
+    if not lines and "restorable" not in document:
+        lines.append(JSON.from_data(document, default=repr))
+    yield from lines
     if verb == "schedule" and document["plan"] is not None:
         yield JSON.from_data(document["plan"], default=repr)
     if document.get("restorable"):

@@ -60,9 +60,12 @@ def drive(
         choice: Choice | None = None
         try:
             nothing = table.make_plan(request) if mode is not Mode.LOOK else None
+            # The choice needs the source of rows, which may be gone where they were written by an earlier run.
+            if nothing is None and mode is not Mode.LOCAL and not request.plans:
+                nothing = table.nothing_to_do(request)
             if nothing is None and mode is not Mode.LOOK:
                 choice = _choose(table, request, mode, at_once)
-            if nothing is None and (choice is None or not choice.local):
+            if nothing is None and request.plans and (choice is None or not choice.local):
                 nothing = table.nothing_to_do(request)
         except OF_THIS_PROCESS as error:
             if mode is Mode.LOCAL:

@@ -74,6 +74,8 @@ class Request(ABC):
     looks_once: ClassVar[bool] = False
     """Whether its steps say where they need the table as it is now, and it is looked at once between (decision 0027).
     """
+    plans: ClassVar[bool] = False
+    """Whether `plan` makes a plan, or finds out that there is nothing to do."""
     has_units: ClassVar[bool] = False
     """Whether its work is units of an engine."""
 

@@ -43,6 +43,7 @@ class RunRequest(Request):
 
     verb = "run"
     looks_once = True
+    plans = True
     service: str
     instant: str | None = None
     all_pending: bool = False

@@ -51,7 +51,10 @@ class RestoreRequest(OptionalInstantRequest):
         if self.instant is None and not self.dry_run:
             raise ConfigError(
                 f"{WHAT}: {self.verb} needs an instant",
-                remedy="name one in `instant`, of hudictl by --instant; `hudictl timeline TABLE` lists them",
+                remedy=(
+                    "name one in `instant`, of hudictl by --instant; a dry run without it lists the commits that the "
+                    "table can be restored to"
+                ),
             )
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:

@@ -102,6 +102,7 @@ def test_a_table_goes_back_to_a_savepoint(golden: Golden, version: str) -> None:
         f"{len(usable)} of {len(looked['restorable'])} commits"
         in hudictl("restore", table, "--instant", target, "--dry-run").out
     )
+    assert '"restorable"' not in hudictl("restore", table, "--dry-run").out
     kept = hudictl("savepoint", "create", table, "--instant", target, "--comment", "before the migration")
     assert f"commit {target} is kept from now on" in kept.out
     assert "is kept already" in hudictl("savepoint", "create", table, "--instant", target).out

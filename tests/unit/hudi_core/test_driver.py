@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.driver import Mode, drive, drive_with_spark, run_on_target
@@ -16,6 +17,7 @@ from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.examine import ProbeStoreRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest
+from hudi_core.verbs.overwrite import InsertOverwriteRequest
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest
 from tests.support.golden_data import GoldenCase
@@ -79,6 +81,17 @@ def test_a_verb_that_has_nothing_to_do_needs_no_spark(golden: Golden) -> None:
     missing = replace(there, partitions=("record_index",))
     assert "max.bytes" in (drive(table, missing, Mode.AUTO).left or "")
     assert (drive(table, missing, Mode.LOCAL).document or {})["created"] == ["record_index"]
+
+
+def test_work_that_was_done_needs_its_source_no_more(golden: Golden, tmp_path: Path) -> None:
+    path = golden("9", "cow_basic").table
+    rows = pq.read_table(next((path / "2024-01-01").glob("*.parquet")))
+    source = tmp_path / "rows.parquet"
+    pq.write_table(rows.select([name for name in rows.column_names if not name.startswith("_hoodie")]), source)
+    table, request = HudiTable.open(str(path)), InsertOverwriteRequest(str(path), source=str(source), token="of a day")
+    assert dict(drive(table, request, Mode.AUTO).document or {})["repeated"] is False
+    source.unlink()
+    assert dict(drive(table, request, Mode.AUTO).document or {})["repeated"] is True
 
 
 def test_spark_runs_what_is_left_in_the_minutes_that_are_left(golden: Golden) -> None:
