@@ -119,7 +119,7 @@ def show_all(output: Output, whole: BatchResult) -> None:
     shown: list[RenderableType] = []
     for document in documents:
         shown += [f"[bold]{escape(document['table'])}[/]", _shown(document)]
-    stopped = {} if whole.stopped is None else whole.stopped.to_json()
+    stopped = {} if whole.stopped is None else whole.stopped.to_dict()
     output.result({**stopped, "results": documents}, shown)
 
 

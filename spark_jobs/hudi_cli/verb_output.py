@@ -17,17 +17,14 @@ def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[Rendera
     """What people see of the document of a verb of verbs.request.VERBS other than `run`: the document itself, where
     there are no words for the verb.
     """
-    lines: list[RenderableType] = [*_lines(verb, document, dry_run)]
-    if not lines and "restorable" not in document:
-        lines.append(JSON.from_data(document, default=repr))
-    yield from lines
+    yield from _lines(verb, document, dry_run)
     if verb == "schedule" and document["plan"] is not None:
         yield JSON.from_data(document["plan"], default=repr)
     if document.get("restorable"):
         yield restorable_table(document["restorable"])
 
 
-def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
+def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[RenderableType]:
     match verb:
         case "schedule":
             yield _scheduled(document, dry_run)
@@ -49,6 +46,8 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
             yield from _unblocks(document["unblocks"])
             yield from _list("  may proceed once it is run or dropped:", document["after_the_run"]["work"])
             yield f"  next: {escape(document['next'])}"
+        case _:
+            yield JSON.from_data(document, default=repr)
 
 
 def _scheduled(document: Json, dry_run: bool) -> str:

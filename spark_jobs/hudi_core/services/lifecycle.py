@@ -112,7 +112,7 @@ class Job(ABC, Generic[Plan, Done]):
     def fence(self, stack: ExitStack) -> None:
         """Enters what has to be held around the claim."""
 
-    def claimed(self, held: Claim) -> None:
+    def claimed(self, claim: Claim) -> None:
         """Called once the instant is claimed, before the timeline is looked at behind that."""
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:

@@ -79,7 +79,7 @@ class OverwriteJob(RewriteJob[OverwritePlan]):
         """The rows that come to each partition."""
         return encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
 
-    def claimed(self, held: Claim) -> None:
+    def claimed(self, claim: Claim) -> None:
         """Nothing is looked for: no attempt at its instant is continued."""
 
     def begin(self, plan: OverwritePlan, held: Claim) -> None:

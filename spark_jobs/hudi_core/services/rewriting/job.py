@@ -39,7 +39,7 @@ from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rewriting.other_writers import check_early, conflict_checks, file_group_locks
 from hudi_core.services.rewriting.proof import Rewritten, check_all_rows
-from hudi_core.services.rollback.failed_attempt import has_markers, is_untouched, roll_back_attempt
+from hudi_core.services.rollback.failed_attempt import has_markers, is_first_attempt, roll_back_attempt
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -95,9 +95,9 @@ class RewriteJob(Job[Plan, Rewritten]):
         """Markers are deleted last."""
         return bool(list_markers(self.storage, self.instant))
 
-    def claimed(self, held: Claim) -> None:
+    def claimed(self, claim: Claim) -> None:
         """Between the look at the timeline and the inflight file no request lies that could take long."""
-        self._has_markers = held.epoch == 1 and has_markers(self.context, self.instant)
+        self._has_markers = claim.epoch == 1 and has_markers(self.context, self.instant)
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
         return file_group_locks(self.context, held, self.file_groups(plan))
@@ -105,7 +105,7 @@ class RewriteJob(Job[Plan, Rewritten]):
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
         groups = self.file_groups(plan)
-        if not is_untouched(self.context, self.instant, self.action, held, has_markers=self._has_markers):
+        if self._has_markers or not is_first_attempt(self.context, self.instant, self.action, held):
             roll_back_attempt(self.context, self.instant, self.action, {group.partition for group in groups}, held)
             held.check()
             if held.epoch > 1:

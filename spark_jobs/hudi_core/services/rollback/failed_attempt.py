@@ -68,7 +68,7 @@ def roll_back_attempt(
     nothing had to go, and sizes in bytes of the files that went, by path. May be repeated after a crash. In the end the
     instant is requested, unless nothing but its inflight file was there.
     """
-    if is_untouched(context, instant, action, claim, has_markers=has_markers(context, instant)):
+    if is_first_attempt(context, instant, action, claim) and not has_markers(context, instant):
         return None, {}
     leftovers = find_leftovers(context, instant, action, partitions)
     removed = {info.path: info.size for info in leftovers.files}
@@ -101,11 +101,11 @@ def has_markers(context: TableContext, instant: str) -> bool:
     return bool(context.storage.list_tree(marker_folder(instant)))
 
 
-def is_untouched(context: TableContext, instant: str, action: str, claim: Claim, *, has_markers: bool) -> bool:
-    """Whether no attempt at an instant that nobody claimed before has written anything, by the timeline and the markers
-    alone: every writer makes the instant inflight first, and a rollback makes it requested last.
+def is_first_attempt(context: TableContext, instant: str, action: str, claim: Claim) -> bool:
+    """Whether no attempt at an instant that nobody claimed before is left, by the timeline: every writer makes the
+    instant inflight first, and a rollback makes it requested last. Without markers nothing was written, either.
     """
-    if claim.epoch > 1 or has_markers:
+    if claim.epoch > 1:
         return False
     timeline = context.active.load()
     plan = timeline.find(instant, action)
