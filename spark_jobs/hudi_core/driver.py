@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import CredentialsMissingError, ZoneUnknownError
-from hudi_core.request.results import Result
+from hudi_core.request.results import Progress, Result
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
-from hudi_core.verbs.request import Progress, Request
+from hudi_core.verbs.request import Request
 
 if TYPE_CHECKING:
     from hudi_core.services.engine_choice import Choice

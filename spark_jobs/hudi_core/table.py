@@ -19,7 +19,7 @@ from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import ConfigError
 from hudi_core.model.size_limits import limit_options
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
-from hudi_core.request.results import Result
+from hudi_core.request.results import Progress, Result
 from hudi_core.storage.base import Storage
 from hudi_core.storage.one_look import OneLookStorage, one_look
 from hudi_core.storage.recorded_changes import exit_code_of_changes
@@ -27,7 +27,7 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.verbs.request import Progress, Request, Work
+from hudi_core.verbs.request import Request, Work
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from hudi_core.services.metadata.validate.check import ValidationReport
     from hudi_core.services.policy import Decisions
     from hudi_core.services.restore.savepoint import Savepoint
-    from hudi_core.services.runner import Progress
     from hudi_core.timeline.actions.commit import CommitTotals
     from hudi_core.timeline.instant import Instant
     from hudi_core.verbs.run import RunRequest

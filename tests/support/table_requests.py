@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hudi_core.engine.protocol import Engine
-from hudi_core.request.results import Result
+from hudi_core.request.results import Progress, Result
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.storage.one_look import OneLookStorage
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
-from hudi_core.verbs.request import Progress, Request, Work
+from hudi_core.verbs.request import Request, Work
 
 
 def perform(

@@ -8,7 +8,7 @@ airflow_hudi/jobs/spark_job.py reads (`_delivered`). In which order requests are
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias, TypeGuard
 
@@ -25,6 +25,9 @@ REMOVED: Final = "removed"
 """The state of an instant whose plan a crash left empty: its files were taken off the timeline, as Hudi does."""
 SUBMIT: Final = "submit"
 """The member of a result that says why what is left of the work is for Spark, and was not done."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the instant, its units done and all its units."""
 
 _WHAT: Final = "the job's result"
 _LONGEST_PART = 4096
@@ -95,9 +98,8 @@ class Result:
     """How many instants a line of a log had no room for."""
 
     @staticmethod
-    def of_error(error: HudiError, exit_code: int | None = None) -> Result:
-        """That of an error; with an exit code of its own where one is given."""
-        return Result(error=error_to_json(error), error_code=error.exit_code if exit_code is None else exit_code)
+    def of_error(error: HudiError) -> Result:
+        return Result(error=error_to_json(error), error_code=error.exit_code)
 
     @staticmethod
     def broken(kind: str, message: str, exit_code: int, *, remedy: str | None = None) -> Result:

@@ -15,7 +15,7 @@ from typing import Final
 from hudi_core.config.options import planned_before
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, ConflictError, HudiError
-from hudi_core.request.results import InstantResult, Result
+from hudi_core.request.results import InstantResult, Progress, Result
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
@@ -31,8 +31,6 @@ from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[str, int, int], None]
-"""Called with the instant, its units done and all its units."""
 Choose = Callable[[str], Choice]
 """Chooses the engine of a planned instant."""
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.results import REQUEST_VERSION, Result
+from hudi_core.request.results import REQUEST_VERSION, Progress, Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.texts import parse_object, read_fields
 
@@ -36,9 +36,6 @@ WHAT: Final = "run request"
 """What messages call a request."""
 
 _RESULT_NAME: Final = re.compile(r"[0-9A-Za-z_-]{0,64}")
-
-Progress = Callable[[str, int, int], None]
-"""Called with the instant, its units done and all its units."""
 
 
 @dataclass(frozen=True, slots=True)

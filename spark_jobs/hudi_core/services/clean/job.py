@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
 
 from hudi_core.config.services.retention_config import CleanConfig
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConflictError, ExecutionError, FormatError, TimelineError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import parse_data_file
@@ -34,9 +34,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import CheckOwner, check_inflight
 from hudi_core.transaction.reconcile import list_partitions
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 log = logging.getLogger(__name__)
 

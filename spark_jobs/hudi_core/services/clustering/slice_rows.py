@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.config.rows_config import WriteConfig
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -28,9 +29,6 @@ from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, GROUP_RO
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.view.file_group import DataFile
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 _UNIT: Final = "clustering unit"
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -33,6 +33,7 @@ from hudi_core.engine.exchange import (
     merged_rows,
     rows_per_piece,
 )
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
@@ -42,9 +43,6 @@ from hudi_core.services.rewriting.new_file_groups import NewFile
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, by_key, merged_pieces, place
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 
 @dataclass(frozen=True, slots=True)

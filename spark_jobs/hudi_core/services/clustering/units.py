@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
 
-from hudi_core.engine.protocol import Engine
+from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.services.clustering.slice_rows import Clustered, ClusteringTarget, SliceRows, open_slice, writer_for
 from hudi_core.services.clustering.sorted_groups import (
@@ -37,10 +37,6 @@ from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_sou
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
-
 
 _SAMPLED_ROWS: Final = 100_000
 """Of a group, in all its slices."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from hudi_core.codec.avro.schema import add_meta_fields, without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.positions import RecordPositions
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogRecords, merge_columns
 from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls
@@ -44,15 +45,11 @@ from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.rewriting.new_file_groups import statistics_of
 from hudi_core.services.rewriting.proof import OperationResult
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.storage.base import FileInfo
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.compaction import LOG_BYTES
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import DataFile
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
-    from hudi_core.storage.base import Storage
 
 _SOURCE: Final = "log compaction unit"
 _COPIED: Final = frozenset({BlockType.AVRO_DATA, BlockType.DELETE})

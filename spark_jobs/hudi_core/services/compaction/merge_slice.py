@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import proleptic_version
 from hudi_core.config.rows_config import WriteConfig
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, MergeCounts, SliceMerge
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -47,9 +48,6 @@ from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 from hudi_core.view.file_group import DataFile
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 _SOURCE = "compaction unit"
 

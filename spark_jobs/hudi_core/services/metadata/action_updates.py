@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -27,6 +27,7 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
+from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.metadata.row_changes import RowChanges
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -36,9 +37,6 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing, refuse_cut_stat
-
-if TYPE_CHECKING:
-    from hudi_core.services.context import TableContext
 
 _OF_FILES: Final = frozenset({int(RecordType.COLUMN_STATS), int(RecordType.BLOOM_FILTER)})
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import update_properties
@@ -37,9 +37,6 @@ from hudi_core.services.metadata.action_updates import ActionUpdates
 from hudi_core.services.metadata.row_changes import REBUILD_ROW_LEVEL, RowsUnknownError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from hudi_core.services.context import TableContext
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.codec.columns import column_type
 from hudi_core.engine.serializer import from_text, to_text
@@ -36,13 +36,11 @@ from hudi_core.metadata_table.records.file_statistics import (
 )
 from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, is_unknown, may_be_false, merged
 from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-
-if TYPE_CHECKING:
-    from hudi_core.services.context import TableContext
 
 _AT_ONCE: Final = 10_000
 """Files whose statistics one run of the engine returns."""

@@ -21,10 +21,11 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.config.metadata_config import STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import IndexDefinition, put_index_definitions, statistics_columns
 from hudi_core.metadata_table.instants import metadata_only_instant
@@ -34,17 +35,14 @@ from hudi_core.metadata_table.services.table_services import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken, spelled
+from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable
 from hudi_core.services.metadata.initialization import Snapshot, check_spelling, indexed_table
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
-    from hudi_core.services.context import TableContext
-    from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.codec.columns import column_named
 from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
@@ -44,14 +44,12 @@ from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec
+from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schemas import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import FileListing
-
-if TYPE_CHECKING:
-    from hudi_core.services.context import TableContext
 
 _THREADS: Final = 16
 _BOOTSTRAP: Final = "hoodie.bootstrap.base.path"

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
@@ -32,6 +32,7 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
 from hudi_core.metadata_table.write.lifetime import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.catch_up import catch_up, complete_indexes
 from hudi_core.services.metadata.index_drop import (
     abandon_builds,
@@ -54,11 +55,7 @@ from hudi_core.services.metadata.initialization import (
 )
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
-    from hudi_core.services.context import TableContext
-    from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import StorageNotFoundError, TimelineError
@@ -19,15 +19,13 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import StagedLog, Workers
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.query.slices_plan import reader_spec
+from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import FileListing
-
-if TYPE_CHECKING:
-    from hudi_core.services.context import TableContext
 
 REBUILD_ROW_LEVEL: Final = (
     "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them again"

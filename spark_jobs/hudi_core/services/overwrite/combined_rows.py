@@ -9,7 +9,7 @@ keys and ordering values. Nothing of the rows comes to the driver.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.rows_config import COMBINE_INSERTS, INDEX_TYPE
+from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -27,10 +29,6 @@ from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema, run_starts
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
-    from hudi_core.engine.protocol import TaskAttempt
 
 _POSITION: Final = "position"
 _PART_ROWS: Final = 1 << 40

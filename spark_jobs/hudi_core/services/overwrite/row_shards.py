@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.rows_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.merge.base_merge import grouped
 from hudi_core.filegroup.read.base_file import open_base_file
@@ -30,10 +31,6 @@ from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceR
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
-
 
 _SMALL_SHARDS: Final = 8
 """Shards that small partitions share at least, where there are as many."""

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID, uuid5
 
 import pyarrow as pa
 
 from hudi_core.codec.parquet.statistics import proleptic_version
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -28,9 +29,6 @@ from hudi_core.services.overwrite.row_shards import piece_schema
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 _UNIT: Final = "unit of an overwrite"
 

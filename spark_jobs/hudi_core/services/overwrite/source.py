@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from hudi_core.codec.avro.arrow_types import spark_field
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.rows_config import WriteConfig
+from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import GROUP_SHARE
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -27,9 +28,6 @@ from hudi_core.model.partition import PARTITION_METADATA, check_partitions
 from hudi_core.services.overwrite.source_schema import NO_COLUMN, check_names, check_types, evolve, named_as
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import followed
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine, TaskAttempt
 
 log = logging.getLogger(__name__)
 

@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
+from hudi_core.request.results import Progress
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Run, UnitProgress, run_instant
+from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.overwrite.count import counted_rows
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
@@ -33,8 +34,6 @@ from hudi_core.transaction.writer_heartbeats import process_of
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[str, int, int], None]
-"""As verbs.request.Progress: the instant, the units done, and all."""
 _NO_ROWS = (
     "the source has no rows, so no partition is replaced; name those to be emptied with --partition, or give "
     "--whole-table"
@@ -230,11 +229,7 @@ def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, own
 def _run(
     context: TableContext, instant: str, work: Overwrite, engine: Engine, owner: Owner, progress: Progress | None
 ) -> OverwriteResult:
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress(instant, done, total)
-
-    shown: UnitProgress | None = None if progress is None else report
+    shown = None if progress is None else partial(progress, instant)
     try:
         run_instant(OverwriteJob(Run(context.reloaded(), instant, owner, engine, shown), work))
     except HudiError:
