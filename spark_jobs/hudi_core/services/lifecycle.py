@@ -171,8 +171,11 @@ def _run_instant(job: Job[Plan, Done]) -> InstantResult:
         return replace(job.result(None, _seconds_since(started)), already_completed=True)
     plan = job.plan(timeline)
     try:
-        with exit_code_of_changes(job.storage):
-            ran = _run_claimed(job, plan)
+        with exit_code_of_changes(job.storage), ExitStack() as stack:
+            job.fence(stack)
+            owned = stack.enter_context(claimed(job.context, job.instant, job.owner))
+            ran = _run_owned(job, plan, owned)
+            owned.held.is_over = True
     except ConflictError:
         look_again(job.storage)
         job.refused()
@@ -221,17 +224,8 @@ def claimed(context: TableContext, instant: str, owner: Owner) -> Iterator[Claim
         yield Claimed(held, completer, completed, withdrawn=is_decided and completed is None)
 
 
-def _run_claimed(job: Job[Plan, Done], plan: Plan) -> tuple[bool, Done | None]:
-    """Whether this run ended the instant, by what an earlier owner had decided, too; and what its own attempt did."""
-    with ExitStack() as stack:
-        job.fence(stack)
-        owned = stack.enter_context(claimed(job.context, job.instant, job.owner))
-        ran = _run_owned(job, plan, owned)
-        owned.held.is_over = True
-    return ran
-
-
 def _run_owned(job: Job[Plan, Done], plan: Plan, owned: Claimed) -> tuple[bool, Done | None]:
+    """Whether this run ended the instant, by what an earlier owner had decided, too; and what its own attempt did."""
     if owned.completed is not None:
         job.clean_up_completed(decided=True)
         return True, None

@@ -107,12 +107,8 @@ class FileGroupWriter:
         self._handle: BaseFileHandle | None = None
         self._stack = ExitStack()
         self._started = 0.0
-        self._rows = self.first_row
+        self.next_row = self.first_row
         self._knows_keys = False
-
-    @property
-    def next_row(self) -> int:
-        return self._rows
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Appends rows, with their keys unless these were joined."""
@@ -170,8 +166,8 @@ class FileGroupWriter:
 
     def _stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """With the commit time and sequence numbers of this instant (HoodieRecord.generateSequenceId)."""
-        numbers = pa.array(range(self._rows, self._rows + batch.num_rows)).cast(pa.string())
-        self._rows += batch.num_rows
+        numbers = pa.array(range(self.next_row, self.next_row + batch.num_rows)).cast(pa.string())
+        self.next_row += batch.num_rows
         start = f"{self.files.instant}_{self.attempt.partition_id}_"
         columns = {
             COMMIT_TIME: pa.repeat(pa.scalar(self.files.instant), batch.num_rows),

@@ -118,7 +118,8 @@ class RowGroupPlan:
         if self.positions is not None and self._is_named(number, self.positions):
             return None
         candidates = self._candidates(number, self.keys if self.positions is None else self.keys[:0])
-        if not (len(candidates) or self.with_keys) and self._has_all_keys(number):
+        has_all_keys = self._ranges is not None and self._ranges.null_count[number].as_py() == 0
+        if has_all_keys and not (len(candidates) or self.with_keys):
             return group_keys
         for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
             keys = key_texts(batch.column(0), path=self._base.path)
@@ -133,9 +134,6 @@ class RowGroupPlan:
         first = sum(metadata.row_group(earlier).num_rows for earlier in range(number))
         low, high = np.searchsorted(positions, (first, first + metadata.row_group(number).num_rows))
         return bool(low < high)
-
-    def _has_all_keys(self, number: int) -> bool:
-        return self._ranges is not None and self._ranges.null_count[number].as_py() == 0
 
     def _candidates(self, number: int, keys: pa.Array) -> pa.Array:
         """The keys of the logs that lie in the range of the row group's keys, all where that is not known."""
