@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from hudi_core.codec.binary import Reader, read_fields
-from hudi_core.codec.columns import unsliced, with_children
+from hudi_core.codec.columns import leaf_types, unsliced, with_children
 from hudi_core.codec.parquet.file import arrow_errors
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
@@ -70,9 +70,7 @@ def _leaves(kind: pa.DataType) -> int:
 
 
 def _has_timestamps(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) or any(
-        _has_timestamps(kind.field(index).type) for index in range(kind.num_fields)
-    )
+    return any(map(pa.types.is_timestamp, leaf_types(kind)))
 
 
 def _micros(array: pa.Array, zone: str) -> pa.Array:

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.avro.schema import add_meta_fields, without_fields
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.config.versions import V6, V8, TableVersion
 from hudi_core.errors import CorruptFileError, FormatError
@@ -146,9 +147,8 @@ def stored_schema(version: TableVersion) -> str:
 
 @lru_cache(maxsize=4)
 def commit_schema(version: TableVersion) -> str:
-    schema = json.loads(stored_schema(version))
-    fields = [field for field in schema["fields"] if field["name"] not in META_FIELDS]
-    return json.dumps({**schema, "fields": fields}, separators=(",", ":"), ensure_ascii=False)
+    schema = without_fields(json.loads(stored_schema(version)), META_FIELDS)
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
 
 
 def files_datum(record: FilesRecord) -> dict[str, Any]:
@@ -214,10 +214,8 @@ def _avro_text(text: str) -> bytes:
 def block_schema(commit_schema: str) -> str:
     """That of log blocks, which is that of commits with `_hoodie_*` columns. FormatError for no record's schema."""
     try:
-        schema = json.loads(commit_schema)
-        fields = [field for field in schema["fields"] if field["name"] not in META_FIELDS]
-        columns = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
-        return json.dumps({**schema, "fields": [*columns, *fields]}, separators=(",", ":"), ensure_ascii=False)
+        schema = add_meta_fields(json.loads(commit_schema))
+        return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(
             f"the schema of the metadata table's commits is not that of records ({type(error).__name__}: {error})"

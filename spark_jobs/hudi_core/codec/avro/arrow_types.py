@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.resolve import AvroType
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.codec.columns import field_named
+from hudi_core.codec.columns import field_named, leaf_types
 from hudi_core.errors import UnsupportedError
 
 _MILLIS: Final = {b"avro.millis": b""}
@@ -82,13 +82,8 @@ def mislabelled(file: pa.Schema, table: pa.Schema) -> list[str]:
 
 def has_doubtful_times(schema: pa.Schema) -> bool:
     """Whether older files of a table may have other labels: it has milliseconds, or timestamps without a zone."""
-    return any(_is_doubtful(field.type) for field in schema)
-
-
-def _is_doubtful(kind: pa.DataType) -> bool:
-    if pa.types.is_nested(kind):
-        return any(_is_doubtful(kind.field(at).type) for at in range(kind.num_fields))
-    return bool(pa.types.is_timestamp(kind) and (kind.unit == "ms" or kind.tz is None))
+    leaves = (leaf for field in schema for leaf in leaf_types(field.type))
+    return any(pa.types.is_timestamp(leaf) and (leaf.unit == "ms" or leaf.tz is None) for leaf in leaves)
 
 
 def field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field | None:

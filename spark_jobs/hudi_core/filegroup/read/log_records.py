@@ -14,7 +14,7 @@ from hudi_core.codec.avro.arrow import decode_records, with_defaults
 from hudi_core.codec.avro.schema import field_names, parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
-from hudi_core.codec.log.content import AVRO_BLOCK_VERSIONS, avro_block_records
+from hudi_core.codec.log.content import AVRO_BLOCK_VERSIONS, avro_block_records, encode_avro_records
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.positions import RecordPositions
 from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
@@ -174,12 +174,9 @@ def _whole_records(data: bytes, limit: int, block: LogBlock) -> tuple[int, int]:
 
 
 def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memoryview, list[bytes]]]:
-    keys: list[bytes] = []
-    parts: list[bytes] = []
-    for key, value in HFileReader.of_bytes(block_content(storage, block), block.path, storage.limits).items():
-        keys.append(key)
-        parts += (_LENGTH.pack(len(value)), value)
-    yield len(keys), memoryview(b"".join(parts)), keys
+    cells = list(HFileReader.of_bytes(block_content(storage, block), block.path, storage.limits).items())
+    records = encode_avro_records(value for _, value in cells)
+    yield len(cells), memoryview(records), [key for key, _ in cells]
 
 
 def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.RecordBatch:

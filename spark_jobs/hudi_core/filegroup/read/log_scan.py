@@ -87,8 +87,6 @@ class ScanCounts:
     blocks: int = 0
     corrupt: int = 0
     rolled_back: int = 0
-    uncommitted: int = 0
-    newer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ def scan_blocks(
     queued_corrupt: list[CorruptBlock] = []
     removed: list[CorruptBlock] = []
     seen: set[str] = set()
-    blocks = corrupt = rolled_back = uncommitted = newer = 0
+    blocks = corrupt = rolled_back = 0
     for block in met:
         blocks += 1
         seen.add(block.path)
@@ -163,14 +161,10 @@ def scan_blocks(
         elif block.type not in types:
             message = f"log block of type {block.type.name} at byte {block.offset}"
             raise UnsupportedError(message, path=block.path, remedy=remedy)
-        elif instant > latest_instant:
-            newer += 1
-        elif not is_committed(instant):
-            uncommitted += 1
-        else:
+        elif instant <= latest_instant and is_committed(instant):
             queued.setdefault(instant, []).append((blocks, block))
     valid = [block for _, block in sorted(chain.from_iterable(queued.values()), key=itemgetter(0))]
-    counts = ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer)
+    counts = ScanCounts(len(seen), blocks, corrupt, rolled_back)
     return ScanResult(tuple(_place_compacted(valid)), tuple(queued_corrupt), counts, tuple(removed))
 
 

@@ -24,6 +24,7 @@ from hudi_core.codec.log.delete_columns import encode_natural_deletes
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.filegroup.merge.payload_store import combine
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.partitions.registry import row_level_class
 from hudi_core.metadata_table.partitions.row_level import ChangeReader, IndexRows, SliceChange
@@ -99,7 +100,7 @@ def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict | Non
     for batch in batches:
         if not batch.num_rows:
             continue
-        rows = batch if held is None else _joined(held, batch)
+        rows = batch if held is None else combine([held, batch], SHARD_ROWS)
         keys = rows.column(0)
         differs = pc.not_equal(keys.slice(1), keys.slice(0, rows.num_rows - 1)).to_numpy(zero_copy_only=False)
         starts = np.flatnonzero(np.r_[True, differs])
@@ -130,11 +131,6 @@ def _one_each(rows: pa.RecordBatch, starts: NDArray[np.int64], conflict: Conflic
         if differs.any():
             raise conflict(rows.column(0)[int(others[int(np.argmax(differs))])].as_py())
     return rows.take(pa.array(chosen))
-
-
-def _joined(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [pa.concat_arrays([first.column(index), second.column(index)]) for index in range(len(SHARD_ROWS))]
-    return pa.RecordBatch.from_arrays(columns, schema=SHARD_ROWS)
 
 
 @dataclass(frozen=True, slots=True)

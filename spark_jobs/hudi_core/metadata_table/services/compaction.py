@@ -40,7 +40,7 @@ from hudi_core.timeline.actions.compaction import (
     CompactionOperation,
     CompactionPlan,
     encode_compaction_plan,
-    slice_metrics,
+    metrics_of,
 )
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
@@ -147,7 +147,7 @@ def compaction_plan(
 
 def _operation(place: LatestSlice, logs: Sequence[FileInfo]) -> CompactionOperation:
     base_bytes = None if place.base_file is None else place.base_file.size
-    metrics = slice_metrics(base_bytes, (info.size for info in logs))
+    metrics = metrics_of([(base_bytes, (info.size for info in logs))])
     base_file = None if place.base_file is None else place.base_file.name
     names = tuple(info.name for info in logs)
     return CompactionOperation(place.partition, place.file_id, place.base_instant, base_file, names, metrics)

@@ -13,11 +13,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
+from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
@@ -33,18 +32,15 @@ from hudi_core.view.listing import FileListing
 
 @dataclass(frozen=True)
 class CommitPartitions:
-    """The partition types that a table's properties list, without row-level indexes. `settings` are Hudi's options by
-    name, `schema` the table's behind a commit that changes it. Raises UnsupportedError at the first use for a type that
-    is unknown or that this release cannot maintain on the table.
+    """The partition types that a table's properties list, without row-level indexes. Raises UnsupportedError at the
+    first use for a type that is unknown or that this release cannot maintain on the table.
     """
 
     storage: Storage
-    config: TableConfig
-    settings: Mapping[str, str]
-    schema: AvroSchema | None = None
+    table: IndexedTable
 
     def requirements(self) -> StatisticsRequirements:
-        return requirements_of(self._table, self._partition_types.values())
+        return requirements_of(self.table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
         """Those with records of single files, which can be prepared (write.prepare)."""
@@ -68,7 +64,7 @@ class CommitPartitions:
         requirements = self.requirements()
         if not _covers(requested, requirements):
             raise ConflictError(
-                "an index of the table was changed while this ran", path=self.config.path, remedy="run it again"
+                "an index of the table was changed while this ran", path=self.table.config.path, remedy="run it again"
             )
         statistics = CommitUpdate(
             instant,
@@ -80,7 +76,7 @@ class CommitPartitions:
         )
         partition_types = self._partition_types
         files = (
-            RemainingFiles(self.storage, self.config, instant, metadata, listing)
+            RemainingFiles(self.storage, self.table.config, instant, metadata, listing)
             if any(item.needs.remaining for item in partition_types.values())
             else None
         )
@@ -92,7 +88,7 @@ class CommitPartitions:
                 statistics,
                 remaining=remaining_of(files, partition_type, requirements),
                 recorded=recorded_of(files, partition_type, requirements),
-                overtakes=overtakes(self.config, files.metadata_snapshot.data_timeline, instant),
+                overtakes=overtakes(self.table.config, files.metadata_snapshot.data_timeline, instant),
             )
 
         return {
@@ -102,12 +98,8 @@ class CommitPartitions:
 
     @cached_property
     def _partition_types(self) -> dict[str, PartitionType]:
-        names = (name for name in self.config.metadata_partitions if not is_row_level(name))
-        return partition_types_of(names, self._table)
-
-    @cached_property
-    def _table(self) -> IndexedTable:
-        return StoredTable(self.storage, self.config, self.settings, self.schema)
+        names = (name for name in self.table.config.metadata_partitions if not is_row_level(name))
+        return partition_types_of(names, self.table)
 
 
 def overtakes(config: TableConfig, data: Timeline, instant: str) -> bool:

@@ -221,7 +221,7 @@ class MetadataPublisher:
 
     @property
     def _partition_types(self) -> CommitPartitions:
-        return CommitPartitions(self.storage, self._recorded, self.settings, self.schema)
+        return CommitPartitions(self.storage, self._table())
 
     @cached_property
     def _recorded(self) -> TableConfig:

@@ -37,7 +37,7 @@ from hudi_core.timeline.actions.compaction import (
     CompactionOperation,
     CompactionPlan,
     encode_compaction_plan,
-    slice_metrics,
+    metrics_of,
 )
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import zone_of
@@ -179,11 +179,8 @@ def _completed_before(item: FileSlice, instant: str, completions: CompletionTime
 
 def _operation(item: FileSlice, config: CompactionConfig) -> CompactionOperation:
     logs = (*item.log_files, *item.cdc_files)
-    metrics = slice_metrics(
-        None if item.base_file is None else item.base_file.size,
-        (file.size for file in logs),
-        no_base_bytes=config.max_file_bytes,
-    )
+    base_bytes = None if item.base_file is None else item.base_file.size
+    metrics = metrics_of([(base_bytes, (file.size for file in logs))], no_base_bytes=config.max_file_bytes)
     return CompactionOperation(
         item.file_group.partition,
         item.file_group.file_id,

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, read_statistics
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level, moves_rows
 from hudi_core.metadata_table.read.log_blocks import rolled_back_by
@@ -70,7 +70,7 @@ class ActionUpdates:
     @property
     def partition_types(self) -> CommitPartitions:
         context = self.context
-        return CommitPartitions(context.storage, context.config, context.options)
+        return CommitPartitions(context.storage, StoredTable(context.storage, context.config, context.options))
 
     def restore_target(self, restore: Instant) -> str:
         """The instant that a restore went back to; "" where its plan names none."""

@@ -96,24 +96,15 @@ def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetada
     """Empty bytes are empty metadata. Without `stats`, which are most of the cost, there are none. CorruptFileError."""
     if stats:
         return commit_of(decode_any(data, path=path), path=path)
-    if len(data) < _LARGE:
-        return _without_stats(data, path)
-    return _large_without_stats(data, path)
-
-
-def _without_stats(data: bytes, path: str) -> CommitMetadata:
-    return commit_of(decode_any(data, path=path, without=_STATS), path=path)
-
-
-def _large_without_stats(data: bytes, path: str) -> CommitMetadata:
-    """What one verb asks of a table's newest commit several times is decoded once; the content is the key."""
-    digest = blake2b(data).digest()
-    found = _large.get(digest)
-    if found is None:
-        found = _without_stats(data, path)
-        _large.clear()
-        _large[digest] = found
-    return found
+    # What one verb asks of a table's newest commit several times is decoded once; the content is the key.
+    digest = blake2b(data).digest() if len(data) >= _LARGE else b""
+    commit = _large.get(digest)
+    if commit is None:
+        commit = commit_of(decode_any(data, path=path, without=_STATS), path=path)
+        if digest:
+            _large.clear()
+            _large[digest] = commit
+    return commit
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:

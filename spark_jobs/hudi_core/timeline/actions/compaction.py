@@ -181,18 +181,11 @@ def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
     }
 
 
-def slice_metrics(
-    base_bytes: int | None, log_bytes: Iterable[int], *, no_base_bytes: int = NO_BASE_BYTES
-) -> dict[str, float]:
-    """The metrics of a slice with a base file of `base_bytes`, None without one, and log files of `log_bytes`."""
-    return metrics_of([(base_bytes, log_bytes)], no_base_bytes=no_base_bytes)
-
-
 def metrics_of(
     slices: Iterable[tuple[int | None, Iterable[int]]], *, no_base_bytes: int = NO_BASE_BYTES
 ) -> dict[str, float]:
-    """The metrics of slices that are rewritten together, by the bytes of base file and log files. MiB are whole ones. A
-    new base file is taken for as large as the one that is there, or as `no_base_bytes`.
+    """The metrics of slices that are rewritten together, by the bytes of base file (or None) and log files. MiB
+    are whole ones. A new base file is taken for as large as the one that is there, or as `no_base_bytes`.
     """
     count = logged = stored = written = 0
     for base_bytes, log_bytes in slices:

@@ -9,6 +9,7 @@ import pytest
 
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import read_file_statistics
+from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -29,7 +30,7 @@ def table(golden: Golden, request: pytest.FixtureRequest) -> Table:
 
 def partitions(table: Table, names: list[str] | None = None) -> CommitPartitions:
     config = table.config if names is None else replace(table.config, metadata_partitions=frozenset(names))
-    return CommitPartitions(table.storage, config, ZONE)
+    return CommitPartitions(table.storage, StoredTable(table.storage, config, ZONE))
 
 
 def a_file(table: Table) -> tuple[DataFileRef, CommitMetadata]:

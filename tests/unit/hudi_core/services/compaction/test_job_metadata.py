@@ -17,7 +17,7 @@ import pytest
 
 from hudi_core.config.table_config import update_properties
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.indexed_table import IndexedTable, load_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable, load_index_definitions
 from hudi_core.metadata_table.keys import (
     PARTITION_STATISTICS,
     bloom_filter_key,
@@ -273,7 +273,7 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
 def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Golden) -> None:
     """Without them files from before would be recorded as all null under the new name."""
     table = Table(golden("8", "mdt_all_cow").table)
-    partitions = CommitPartitions(table.storage, table.config, UTC_ZONE)
+    partitions = CommitPartitions(table.storage, StoredTable(table.storage, table.config, UTC_ZONE))
     assert partitions.requirements().history is None
     first = table.data.load().commits().instants[0].requested_time
     fields = [
@@ -286,7 +286,7 @@ def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Gol
         {"max_column_id": 1, "version_id": version, "type": "record", "fields": held} for version, held in versions
     ]
     table.storage.write(f".hoodie/.schema/{first}.schemacommit", json.dumps({"schemas": schemas}).encode())
-    history = CommitPartitions(table.storage, table.config, UTC_ZONE).requirements().history
+    history = CommitPartitions(table.storage, StoredTable(table.storage, table.config, UTC_ZONE)).requirements().history
     assert history is not None
     assert [entry[0] for entry in history] == [int(first), int(first) + 1]
     assert renamed_columns(history) == {"title"}

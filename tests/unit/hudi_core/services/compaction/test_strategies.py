@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.services.compaction_config import CompactionConfig, Strategy
 from hudi_core.errors import ConfigError
 from hudi_core.services.compaction.strategies import Strategies
-from hudi_core.timeline.actions.compaction import CompactionOperation, slice_metrics
+from hudi_core.timeline.actions.compaction import CompactionOperation, metrics_of
 
 MIB = 1 << 20
 TODAY = date(2026, 3, 1)
@@ -22,7 +22,7 @@ def operation(
     name: str, *, partition: str = "p", base: int | None = 10, logs: Sequence[int] = (1,)
 ) -> CompactionOperation:
     """Sizes in MiB."""
-    metrics = slice_metrics(None if base is None else base * MIB, [size * MIB for size in logs])
+    metrics = metrics_of([(None if base is None else base * MIB, [size * MIB for size in logs])])
     files = tuple(f"{name}-{number}" for number in range(len(logs)))
     return CompactionOperation(partition, name, "1", None if base is None else name, files, metrics)
 
@@ -59,7 +59,7 @@ def test_the_options_of_strategies_are_named(names: tuple[Strategy, ...], option
 
 
 def test_sizes_are_whole_mebibytes_of_all_files_together() -> None:
-    metrics = slice_metrics(3 * MIB // 2, [MIB // 2, MIB // 4])
+    metrics = metrics_of([(3 * MIB // 2, [MIB // 2, MIB // 4])])
     assert metrics == {
         "TOTAL_LOG_FILES": 2.0,
         "TOTAL_IO_MB": 3.0,
@@ -67,8 +67,8 @@ def test_sizes_are_whole_mebibytes_of_all_files_together() -> None:
         "TOTAL_LOG_FILES_SIZE": 0.75 * MIB,
         "TOTAL_IO_WRITE_MB": 1.0,
     }
-    assert slice_metrics(None, [MIB])["TOTAL_IO_WRITE_MB"] == 120.0
-    assert slice_metrics(None, [MIB], no_base_bytes=7 * MIB)["TOTAL_IO_MB"] == 8.0
+    assert metrics_of([(None, [MIB])])["TOTAL_IO_WRITE_MB"] == 120.0
+    assert metrics_of([(None, [MIB])], no_base_bytes=7 * MIB)["TOTAL_IO_MB"] == 8.0
 
 
 def test_by_log_size_the_largest_come_first_and_the_one_that_spends_the_budget_is_taken() -> None:
