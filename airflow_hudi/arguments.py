@@ -5,6 +5,7 @@ What is rendered, or comes from another task, is checked when it runs. Which nam
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import date, timedelta
@@ -13,6 +14,8 @@ from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
 
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
+from hudi_core.config import policy_file
+from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import ConfigError
 from hudi_core.request.texts import check_choice, check_texts, nearest
 from hudi_core.verbs.request import Request
@@ -39,7 +42,8 @@ class CheckedArguments(BaseOperatorMeta):
     - Arguments are fields: an annotated name with a value in the body of a class is an argument with this default, and
       so is each field of its verb `request`, which is a template field, too. An `__init__`, where the class has none,
       is made of them and keeps them as they are given.
-    - The method `check_arguments` raises ConfigError for literals that mean nothing.
+    - The method `check_arguments` raises ConfigError for literals that mean nothing; so do those that are not empty and
+      none of the words that the class's `_argument_choices` has for them.
     - Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be meant.
     """
 
@@ -70,6 +74,8 @@ class CheckedArguments(BaseOperatorMeta):
         made = super().__call__(*args, **kwargs)
         if not kwargs.get(_OF_MAPPED):
             made.check_arguments()
+            for name, known in getattr(cls, "_argument_choices", {}).items():
+                check_literal_choice(name, getattr(made, name), known)
         return made
 
 
@@ -109,18 +115,13 @@ def verb_fields(request: type[Request]) -> list[Field[Any]]:
     return [field for field in fields(request) if field.name not in shared]
 
 
-def verb_values(request: type[Request], operator: Any) -> dict[str, Any]:
-    """The fields of a verb by an operator's arguments as they are rendered. Raises ConfigError."""
-    hints = get_type_hints(request)
-    return {field.name: _verb_value(hints[field.name], operator, field.name) for field in verb_fields(request)}
-
-
-def check_verb_literals(request: type[Request], operator: Any) -> None:
-    """Raises ConfigError for literals that cannot be fields of the verb."""
-    hints = get_type_hints(request)
-    for field in verb_fields(request):
-        if is_literal(getattr(operator, field.name)):
-            _verb_value(hints[field.name], operator, field.name)
+def verb_values(request: type[Request], operator: Any, *, literals_only: bool = False) -> dict[str, Any]:
+    """The fields of a verb by an operator's arguments as they are rendered, or as far as they are literals. Raises
+    ConfigError.
+    """
+    hints, names = get_type_hints(request), [field.name for field in verb_fields(request)]
+    known = [name for name in names if not literals_only or is_literal(getattr(operator, name))]
+    return {name: _verb_value(hints[name], operator, name) for name in known}
 
 
 def _verb_value(hint: Any, operator: Any, name: str) -> Any:
@@ -239,3 +240,23 @@ def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
     }
     check_texts(found, where=where)
     return found
+
+
+def read_policies(policy: str | Mapping[str, Any]) -> TablePolicies:
+    """Of a YAML file by its path, or of one policy as a mapping. Raises ConfigError naming the file and the line."""
+    if isinstance(policy, str):
+        return policy_file.read_policies(policy)
+    where = "the argument policy"
+    try:
+        text = json.dumps(policy)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"it holds what a file cannot: {error}", path=where, remedy="texts and numbers") from error
+    return policy_file.parse_policies(text, path=where)
+
+
+def tables_of(names: Sequence[str], policies: TablePolicies | None) -> list[str]:
+    """The tables by their names, each once, or those of the policies. Raises ConfigError without any."""
+    found = names or (() if policies is None else tuple(policies.tables))
+    if not found:
+        raise ConfigError("no table is named", remedy="set tables=, or name them in the policy file")
+    return list(dict.fromkeys(found))

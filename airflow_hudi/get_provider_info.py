@@ -38,15 +38,11 @@ def get_provider_info() -> dict[str, Any]:
 
 
 _OPERATORS = [
-    "airflow_hudi.operators.alert",
-    "airflow_hudi.operators.archive",
-    "airflow_hudi.operators.doctor",
-    "airflow_hudi.operators.metadata",
-    "airflow_hudi.operators.overwrite",
-    "airflow_hudi.operators.repair",
-    "airflow_hudi.operators.rollback",
-    "airflow_hudi.operators.service",
-    "airflow_hudi.operators.table_services",
+    f"airflow_hudi.operators.{name}"
+    for name in (
+        *("alert", "archive", "doctor", "metadata", "overwrite"),
+        *("repair", "rollback", "service", "table_services"),
+    )
 ]
 
 _TRIGGERS = ["airflow_hudi.triggers.wait", "airflow_hudi.triggers.timeline_events"]
@@ -57,13 +53,8 @@ def _field(label: str, description: str, **schema: Any) -> dict[str, Any]:
 
 
 def _option(description: str, kind: str, default: str, example: str | None = None) -> dict[str, Any]:
-    return {
-        "description": description,
-        "version_added": "0.1.0",
-        "type": kind,
-        "example": example,
-        "default": default,
-    }
+    known = {"description": description, "type": kind, "example": example, "default": default}
+    return {"version_added": "0.1.0", **known}
 
 
 _CONNECTION: dict[str, Any] = {

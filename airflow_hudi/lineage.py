@@ -20,6 +20,11 @@ def dataset_name(address: str) -> tuple[str, str]:
     return f"{scheme}://{place}", path.strip("/") or "/"
 
 
+def _named(address: str) -> dict[str, Any]:
+    namespace, name = dataset_name(address)
+    return {"namespace": namespace, "name": name}
+
+
 def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
     """The dataset of an asset (Airflow's converter of the scheme); None where the table is not known."""
     try:
@@ -29,8 +34,7 @@ def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
     table = asset.extra.get(TABLE)
     if not isinstance(table, str) or not is_absolute(table):
         return None
-    namespace, name = dataset_name(table)
-    return Dataset(namespace=namespace, name=name)
+    return Dataset(**_named(table))
 
 
 def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: str | None = None) -> Any:
@@ -49,20 +53,14 @@ def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: 
     outputs, inputs = [], []
     for table in dict.fromkeys(item.table for item in works):
         of_table = [item for item in works if item.table == table]
-        namespace, name = dataset_name(table)
-        outputs.append(
-            OutputDataset(
-                namespace=namespace, name=name, facets=_facets(of_table), outputFacets=_output_facets(of_table)
-            )
-        )
+        facets: dict[str, Any] = {"facets": _facets(of_table), "outputFacets": _output_facets(of_table)}
+        outputs.append(OutputDataset(**_named(table), **facets))
         if any(item.service not in _REPLACES for item in of_table):
-            inputs.append(InputDataset(namespace=namespace, name=name))
+            inputs.append(InputDataset(**_named(table)))
     if source:
-        namespace, name = dataset_name(source)
-        inputs.append(InputDataset(namespace=namespace, name=name))
-    return OperatorLineage(
-        inputs=inputs, outputs=outputs, job_facets={"sql": sql_job.SQLJobFacet(query=query)} if query else {}
-    )
+        inputs.append(InputDataset(**_named(source)))
+    job = {"sql": sql_job.SQLJobFacet(query=query)} if query else {}
+    return OperatorLineage(inputs=inputs, outputs=outputs, job_facets=job)
 
 
 def _facets(works: Sequence[FinishedWork]) -> dict[str, Any]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.arguments import names_in, names_of_arguments, refuse_unknown
+from airflow_hudi.arguments import names_in, names_of_arguments, read_policies, refuse_unknown, tables_of
 from airflow_hudi.dag_params import RUN_TYPES
 from airflow_hudi.hooks import is_absolute
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
-from airflow_hudi.policies import read_policies, tables_of
 from hudi_core.config.policy_file import TablePolicies, place_of
 from hudi_core.errors import ConfigError
 
@@ -125,29 +125,21 @@ def _refuse_other_names(tables: Sequence[str], policies: TablePolicies) -> None:
 
 
 def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
-    fields = {**given, "pre_execute": _keep_chosen_before(given.get("pre_execute")), **({"pool": pool} if pool else {})}
+    keep_chosen = partial(_keep_chosen, then=given.get("pre_execute"))
+    fields = {**given, "pre_execute": keep_chosen, **({"pool": pool} if pool else {})}
     if not mapped:
         return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **fields)
     return HudiTableServicesOperator.partial(task_id=task_id, **fields).expand(tables=list(tables))
 
 
-def _keep_chosen_before(hook: Callable[[Context], Any] | None) -> Callable[[Context], Any]:
-    if hook is None:
-        return _keep_chosen
-
-    def keep_chosen(context: Context) -> None:
-        _keep_chosen(context)
-        hook(context)
-
-    return keep_chosen
-
-
-def _keep_chosen(context: Context) -> None:
-    """Leaves a task the tables that the run's param names; it is skipped without any, since it would work on all."""
-    chosen = context["params"].get("tables")
-    if not chosen:
-        return
-    task: Any = context["task"]
-    task.tables = [table for table in names_in(task.tables) if table in chosen]
-    if not task.tables:
-        raise AirflowSkipException("the run is for other tables")
+def _keep_chosen(context: Context, then: Callable[[Context], Any] | None = None) -> None:
+    """Before a task's work leaves it the tables that the run's param names, and calls the hook of `operator_args`.
+    Without any table the task is skipped, since it would work on all of its policy.
+    """
+    if chosen := context["params"].get("tables"):
+        task: Any = context["task"]
+        task.tables = [table for table in names_in(task.tables) if table in chosen]
+        if not task.tables:
+            raise AirflowSkipException("the run is for other tables")
+    if then is not None:
+        then(context)

@@ -83,7 +83,8 @@ class HudiNotifier(BaseNotifier):
     def message(self, context: Context) -> dict[str, Any]:
         ti, error = context.get("ti"), context.get("exception")
         task = _rendered(context.get("task"), context)
-        hook = HudiHook(self._conn_id(task) or None)
+        default, conn_id = HudiHook.default_conn_name, self.hudi_conn_id
+        hook = HudiHook((getattr(task, "hudi_conn_id", default) if conn_id == "" else conn_id) or None)
         tables = [_pending_on(table, hook) for table in self.tables or _tables_of(task)]
         named = {name: getattr(ti, name, None) for name in ("dag_id", "task_id", "run_id", "try_number")}
         error = shortened(masked(str(error))) if error else None
@@ -94,12 +95,6 @@ class HudiNotifier(BaseNotifier):
             lines.append(f"and {len(done) - _MOST} more")
         text = "\n".join([*lines, *map(_shown, tables)])
         return {"text": text, **named, "url": url, "error": error, "done": done, "tables": tables}
-
-    def _conn_id(self, task: Any) -> str | None:
-        if self.hudi_conn_id == "":
-            found: str | None = getattr(task, "hudi_conn_id", HudiHook.default_conn_name)
-            return found
-        return self.hudi_conn_id
 
 
 def _tables_of(task: Any) -> Sequence[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
 
 from airflow_hudi import metrics
-from airflow_hudi.arguments import REQUIRED, CheckedArguments, check_literal_choice, is_literal, partitions_in
+from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, partitions_in
 from airflow_hudi.conditions.condition import Condition, bound_of, seconds_in
 from airflow_hudi.conditions.instant import ACTIONS, PENDING, STATES, InstantCondition, NoPendingCondition
 from airflow_hudi.conditions.writes import ALL, ANY, CommitCondition, PartitionCondition
@@ -175,11 +175,7 @@ class HudiInstantSensor(BaseHudiSensor):
     after: str | None = None
     completed_after: str | datetime | None = None
     template_fields = (*BaseHudiSensor.template_fields, "action", "state", "instant", "after", "completed_after")
-
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("state", self.state, STATES)
-        check_literal_choice("action", self.action, ACTIONS)
+    _argument_choices: ClassVar = {"state": STATES, "action": ACTIONS}
 
     def condition(self) -> InstantCondition:
         bound = bound_of(self.completed_after)
@@ -199,10 +195,7 @@ class HudiNoPendingSensor(BaseHudiSensor):
     pending_age: float | str | timedelta = 0
     action: str | None = None
     template_fields = (*BaseHudiSensor.template_fields, "pending_age", "action")
-
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("action", self.action, ACTIONS)
+    _argument_choices: ClassVar = {"action": ACTIONS}
 
     def condition(self) -> NoPendingCondition:
         return NoPendingCondition(seconds_in(self.pending_age), self.action or "")
@@ -225,10 +218,7 @@ class HudiPartitionSensor(BaseHudiSensor):
     match: str = ALL
     completed_after: str | datetime | None = None
     template_fields = (*BaseHudiSensor.template_fields, "partitions", "match", "completed_after")
-
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("match", self.match, (ALL, ANY))
+    _argument_choices: ClassVar = {"match": (ALL, ANY)}
 
     def condition(self) -> PartitionCondition:
         return PartitionCondition(partitions_in(self.partitions), self.match or ALL, bound_of(self.completed_after))

@@ -60,20 +60,19 @@ class CompletedAfter:
     text: str
 
     def __post_init__(self) -> None:
-        if not _is_time(self.text):
+        if self.text and not _is_time(self.text):
             _moment(self.text)
 
     @staticmethod
-    def of(given: str | datetime | None) -> CompletedAfter | None:
-        """Of a sensor's argument; None where it is empty. Raises ConfigError."""
-        text = given.isoformat() if isinstance(given, datetime) else (given or "").strip()
-        return CompletedAfter(text) if text else None
+    def of(given: str | datetime | None) -> CompletedAfter:
+        """Of a sensor's argument; where that is empty, all are later. Raises ConfigError."""
+        return CompletedAfter(given.isoformat() if isinstance(given, datetime) else (given or "").strip())
 
     def holds(self, look: Look, instant: Instant) -> bool:
-        return look.completed_at(instant) > self._as_time(look.zone)
+        return not self.text or look.completed_at(instant) > self._as_time(look.zone)
 
     def __str__(self) -> str:
-        return f"completed after {self.text}"
+        return f" completed after {self.text}" if self.text else ""
 
     def _as_time(self, zone: str) -> str:
         if _is_time(self.text):
@@ -87,12 +86,7 @@ class CompletedAfter:
 
 def bound_of(given: str | datetime | None) -> str | None:
     """The text of a bound, as a condition takes it. Raises ConfigError."""
-    bound = CompletedAfter.of(given)
-    return None if bound is None else bound.text
-
-
-def is_after(bound: CompletedAfter | None, look: Look, instant: Instant) -> bool:
-    return bound is None or bound.holds(look, instant)
+    return CompletedAfter.of(given).text or None
 
 
 def _is_time(text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from airflow_hudi.conditions.condition import CompletedAfter, Condition, at_work_on, is_after
+from airflow_hudi.conditions.condition import CompletedAfter, Condition, at_work_on
 from airflow_hudi.results import instant_named, pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
@@ -94,14 +94,14 @@ class InstantCondition(Condition):
             if time is not None and not (time.isascii() and time.isdecimal()):
                 remedy = "an instant consists of digits; omit it to mean any"
                 raise ConfigError(f"{name}={time!r} is no instant time", remedy=remedy)
-        if CompletedAfter.of(self.completed_after) and self.state != State.COMPLETED.value:
+        if CompletedAfter.of(self.completed_after).text and self.state != State.COMPLETED.value:
             said = f"an instant that is {self.state} has no completion time"
             raise ConfigError(said, remedy="with completed_after the state is completed")
 
     def find(self, look: Look) -> Instant | None:
         bound = CompletedAfter.of(self.completed_after)
         fitting = filter(self._holds, of_action(look.timeline, self.action))
-        return next((instant for instant in fitting if is_after(bound, look, instant)), None)
+        return next((instant for instant in fitting if bound.holds(look, instant)), None)
 
     def check(self, look: Look) -> dict[str, Any] | None:
         instant = self.find(look)
@@ -110,8 +110,7 @@ class InstantCondition(Condition):
     def unmet(self) -> str:
         instant = f" {self.instant}" if self.instant else ""
         after = f" after {self.after}" if self.after else ""
-        bound = CompletedAfter.of(self.completed_after)
-        return f"no {self.state} {self.action}{instant}{after}" + (f" {bound}" if bound else "")
+        return f"no {self.state} {self.action}{instant}{after}{CompletedAfter.of(self.completed_after)}"
 
     def waiting(self, look: Look) -> str:
         shown = super().waiting(look)

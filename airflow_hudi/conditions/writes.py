@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from airflow_hudi.conditions.condition import CompletedAfter, Condition, bound_of, is_after
+from airflow_hudi.conditions.condition import CompletedAfter, Condition, bound_of
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError, FormatError
@@ -37,10 +37,10 @@ def may_be_write(instant: Instant) -> bool:
     return instant.action in COMMIT_ACTIONS and instant.pending_action not in _SERVICES
 
 
-def completed_writes(look: Look, bound: CompletedAfter | None) -> list[Instant]:
+def completed_writes(look: Look, bound: CompletedAfter) -> list[Instant]:
     """The completed instants that may be writes and are later than the bound, in the order of completion."""
     writes = filter(may_be_write, look.timeline.completed())
-    later = (instant for instant in writes if is_after(bound, look, instant))
+    later = (instant for instant in writes if bound.holds(look, instant))
     return sorted(later, key=lambda instant: (look.completed_at(instant), instant.requested_time))
 
 
@@ -81,8 +81,7 @@ class CommitCondition(Condition):
         return None
 
     def unmet(self) -> str:
-        bound = CompletedAfter.of(self.completed_after)
-        return f"no write {bound}" if bound else "no completed write"
+        return f"no write{CompletedAfter.of(self.completed_after)}" if self.completed_after else "no completed write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +144,7 @@ class PartitionCondition(Condition):
 
     def unmet(self) -> str:
         several = f"{self.match} of " if len(self.partitions) > 1 else ""
-        bound = CompletedAfter.of(self.completed_after)
-        return f"no write to {several}{_shown(self.partitions)}" + (f" {bound}" if bound else "")
+        return f"no write to {several}{_shown(self.partitions)}{CompletedAfter.of(self.completed_after)}"
 
     def waiting(self, look: Look) -> str:
         changes = self._last_changes(look)
@@ -164,7 +162,7 @@ class PartitionCondition(Condition):
             is_enough = self.match == ANY and any(change.is_write for change in last.values())
             if is_enough or len(last) == len(self.partitions):
                 return last
-        if bound is None:
+        if not bound.text:
             self._list_archived(look, [name for name in self.partitions if name not in last])
         return {**self._archived, **last}
 

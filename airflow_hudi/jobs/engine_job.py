@@ -70,22 +70,16 @@ class EngineJob:
         self._spark = spark
         self._log = log
         self._running: LocalProcess | SparkJob | None = None
-        self._stopped = False
+        self.stopped = False
+        """Whether stop was called, perhaps by a signal handler meanwhile."""
         self._result: JobResult | None = None
         self.tracking_url: str | None = None
-        """Where the cluster manager shows the last application of the job; None without one."""
 
     @property
     def subject(self) -> str:
-        """What the job does on which table, for messages."""
         first, *more = requests_of(self._job)
         what = " ".join([*first.verb.split("_"), *filter(None, [getattr(first, "service", None)])])
         return f"{what} of {first.table}" + (f" and {len(more)} more runs" if more else "")
-
-    @property
-    def stopped(self) -> bool:
-        """Whether stop was called, perhaps by a signal handler meanwhile."""
-        return self._stopped
 
     @property
     def result(self) -> JobResult | None:
@@ -122,8 +116,7 @@ class EngineJob:
         return code
 
     def stop(self) -> None:
-        """Ends what runs and keeps more from being started."""
-        self._stopped = True
+        self.stopped = True
         if self._running is not None:
             self._running.stop()
 

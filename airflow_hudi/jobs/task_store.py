@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class _Kept(Generic[T]):
-    """A value under a key of the store: None, or what `read` makes of no text, where there is none."""
+    """A text, or JSON of another `kind`, under a key of the store; `nothing` without one."""
 
-    def __init__(self, key: str, read: Callable[[str | None], T], write: Callable[[Any], str] = str) -> None:
-        self.key = key
-        self._read = read
-        self._write = write
+    def __init__(self, key: str, kind: type, nothing: T) -> None:
+        self._key, self._kind, self._nothing = key, kind, nothing
 
     def __get__(self, task: TaskStore, owner: type[TaskStore]) -> T:
-        text = None if task.store is None else task.store.get(self.key)
-        return self._read(None if text is None else str(text))
+        text = None if task.store is None else task.store.get(self._key)
+        if text is None:
+            return self._nothing
+        value: Any = str(text) if self._kind is str else json.loads(str(text))
+        fits = isinstance(value, self._kind)
+        return value if fits else self._nothing
 
     def __set__(self, task: TaskStore, value: Any) -> None:
         if task.store is not None:
-            task.store.set(self.key, self._write(value))
-
-
-def _text(text: str | None) -> str | None:
-    return text
-
-
-def _done(text: str | None) -> dict[str, Any] | None:
-    done = None if text is None else json.loads(text)
-    return done if isinstance(done, dict) else None
-
-
-def _results(text: str | None) -> list[dict[str, Any]]:
-    results = [] if text is None else json.loads(text)
-    return results if isinstance(results, list) else []
+            task.store.set(self._key, value if self._kind is str else json.dumps(value))
 
 
 class TaskStore:
     """Keeps nothing without a store."""
 
-    instant = _Kept("hudi_instant", _text)
+    instant: _Kept[str | None] = _Kept("hudi_instant", str, None)
     """The instant that a try of this task started and did not see completed."""
-    after = _Kept("hudi_after", _text)
+    after: _Kept[str | None] = _Kept("hudi_after", str, None)
     """The mark that was made before a try of this task planned an instant: one planned since may be its work
     (conditions.instant.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
     """
-    unless_completed = _Kept("hudi_unless_completed", _text)
+    unless_completed: _Kept[str | None] = _Kept("hudi_unless_completed", str, None)
     """The write that had not completed when a try of this task was first to roll it back."""
-    results = _Kept("hudi_results", _results, json.dumps)
+    results: _Kept[Sequence[dict[str, Any]]] = _Kept("hudi_results", list, ())
     """What tries of this task have completed of the runs of many, of which one failed."""
-    done = _Kept("hudi_done", _done, json.dumps)
+    done: _Kept[dict[str, Any] | None] = _Kept("hudi_done", dict, None)
     """Members of the XCom of the last success: cleared and run again, the task is not skipped without more to do."""
-    errors = _Kept("hudi_errors", lambda text: int(text or 0))
+    errors = _Kept("hudi_errors", int, 0)
     """How many looks of a sensor failed, one after the other."""
 
     def __init__(self, store: Any) -> None:

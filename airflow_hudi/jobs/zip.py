@@ -76,9 +76,7 @@ def default_cache_dir() -> Path:
 
 
 def build_zip() -> bytes:
-    """The zip's bytes: sorted, with fixed timestamps, and stored, since deflate's output differs between zlib builds.
-    Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
-    """
+    """Raises ConfigError when a package is missing or holds a file that the zip has no rule for."""
     return _zipped(_contents())
 
 
@@ -92,13 +90,18 @@ def _contents() -> dict[str, bytes]:
 def _zipped(contents: Mapping[str, bytes]) -> bytes:
     modules = [name for name in contents if name.endswith(".py") and not name.startswith(VENDOR)]
     entries = {**contents, **{f"{name}c": _compiled(name, contents[name]) for name in modules}}
+    return stored_zip({name: entries[name] for name in sorted(entries)})
+
+
+def stored_zip(entries: Mapping[str, bytes]) -> bytes:
+    """In this order, with fixed timestamps, and stored, since deflate's output differs between zlib builds."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(entries):
+        for name, data in entries.items():
             entry = zipfile.ZipInfo(name, _TIMESTAMP)
             entry.create_system = _UNIX
             entry.external_attr = _FILE_MODE
-            archive.writestr(entry, entries[name])
+            archive.writestr(entry, data)
     return buffer.getvalue()
 
 

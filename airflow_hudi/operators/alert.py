@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, names_in
+from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, names_in, read_policies, tables_of
 from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.metrics import LookMetrics, is_measured
 from airflow_hudi.operators.base import XCOM
-from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.results import pending_named
 from airflow_hudi.task_fate import fails_for_good, is_permanent
 from hudi_core.errors import HudiError

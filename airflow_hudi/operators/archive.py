@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.results import document_of, work_seconds
-from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.texts import check_choice
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 SERVICE = "archive"
 
@@ -33,35 +28,32 @@ class HudiArchiveOperator(BaseHudiOperator):
     mode: str = "both"
     dry_run: bool | str = False  # type: ignore[assignment]  # Airflow's method of this name logs, and is not called
     template_fields = ("mode", DRY_RUN, *BaseHudiOperator.template_fields)
+    _argument_choices: ClassVar = {"mode": MODES}
 
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("mode", self.mode, MODES)
-
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         started = time.monotonic()
         check_choice("mode", self.mode, MODES)
-        requested = self.request_fields(reader, context)
+        requested = self.request_fields()
         if self.is_dry_run:
-            return self.preview(reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))
-        before = set(reader.load().requested_times)
+            return self.preview(ScheduleRequest(service=SERVICE, dry_run=True, **requested))
+        before = set(self.reader.load().requested_times)
         if self.mode == "schedule":
-            document = document_of(self.result_of(reader, ScheduleRequest(service=SERVICE, **requested)))
+            document = document_of(self.result_of(ScheduleRequest(service=SERVICE, **requested)))
             planned = (document.get("plan") or {}).get("instants") or []
             # A long list is replaced by its length.
             count = planned if isinstance(planned, int) else len(planned)
             gone = [] if isinstance(planned, int) else sorted({each["instant"] for each in planned})
             seconds, reason = 0.0, document.get("reason")
         else:
-            result = self.result_of(reader, RunRequest(service=SERVICE, **requested))
-            gone = sorted(before - set(reader.load().requested_times))
+            result = self.result_of(RunRequest(service=SERVICE, **requested))
+            gone = sorted(before - set(self.reader.load().requested_times))
             if result is not None and not result.omitted:
                 # Another process may have archived some of them.
                 gone = sorted({each.instant for each in result.instants})
             seconds = work_seconds(() if result is None else result.instants, 0.0)
             count, reason = len(gone), result and result.reason
         xcom = {
-            "table": reader.storage.uri,
+            "table": self.reader.storage.uri,
             "action": SERVICE,
             DRY_RUN: self.mode == "schedule",
             "instants": count,
@@ -71,8 +63,8 @@ class HudiArchiveOperator(BaseHudiOperator):
             "reason": None,
         }
         if not count:
-            return self.nothing(context, lambda: xcom, reason or REASON_OUT_OF_REACH)
+            return self.nothing(xcom, reason or REASON_OUT_OF_REACH)
         if not xcom[DRY_RUN]:
-            self.store(context).finish({name: xcom[name] for name in ("instants", "first", "last")})
+            self.store.finish({name: xcom[name] for name in ("instants", "first", "last")})
         self.log.info("Archive: %s", xcom)
         return xcom

@@ -17,7 +17,6 @@ from airflow_hudi.arguments import (
     CheckedArguments,
     as_texts,
     check_literal_choice,
-    check_verb_literals,
     flag,
     is_literal,
     literals,
@@ -109,6 +108,10 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     request: ClassVar[type[Request]]
     """The verb, of a class that is of one."""
+    context: Context
+    """Airflow's, of this try; so are the next two."""
+    reader: TimelineReader
+    store: TaskStore
     _job: EngineJob | None = None
     _killed = False
 
@@ -127,7 +130,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         check_spark_arguments(as_texts(literals(self.conf), where="conf"), self.submit_kwargs or {})
         request = getattr(type(self), "request", None)
         if isinstance(request, type):
-            check_verb_literals(request, self)
+            verb_values(request, self, literals_only=True)
 
     @cached_property
     def works(self) -> list[FinishedWork]:
@@ -145,20 +148,25 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """As `execute`, which Airflow warns of outside of a task's beginning: also after a task was deferred."""
         with fails_for_good(self.log):
             check_choice("nothing_to_do", self.nothing_to_do, NOTHING_TO_DO)
-            result = self.serve(self.reader(), context)
+            self.begin(context)
+            result = self.serve()
         if result.get(DRY_RUN):
             # An event of an outlet would start what reads the table, which is as before.
             self.outlets = []
             return result
         self.works = list(finished_work(result, getattr(self, "service", None)))
-        self._report(context)
+        self._report()
         return result
 
-    def _report(self, context: Context) -> None:
+    def begin(self, context: Context) -> None:
+        """Begins a try: the table is named, and not read yet."""
+        self.context, self.reader, self.store = context, self.new_reader(), TaskStore(context.get("task_state_store"))
+
+    def _report(self) -> None:
         """Asset events and metrics of what was done. A table that cannot be read fails no task whose work is done."""
         metrics.report_work(self.works)
         look_of = cache(lambda uri: self.hook.timeline(uri).look())
-        describe_events(self.outlets, context.get("outlet_events"), self.works, look_of)
+        describe_events(self.outlets, self.context.get("outlet_events"), self.works, look_of)
         for table in self.tables_of_work if is_measured() else ():
             try:
                 LookMetrics(self.hook).report(look_of(self.hook.table_uri(table)))
@@ -182,17 +190,17 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """The address and the query that the task's rows come from, if they come from elsewhere."""
         return None, None
 
-    def reader(self) -> TimelineReader:
+    def new_reader(self) -> TimelineReader:
         return self.hook.timeline(self.table)
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         """The work itself, and its XCom. It may be run again: a verb here finds what it has done before."""
-        request = self.new_request(reader, context)
+        request = self.new_request()
         if getattr(request, DRY_RUN, False):
-            return self.preview(reader, request)
-        xcom = {"table": reader.storage.uri, **self.report(reader, request)}
+            return self.preview(request)
+        xcom = {"table": self.reader.storage.uri, **self.report(request)}
         if xcom.get("reason") is not None:
-            return self.nothing(context, lambda: xcom, xcom["reason"])
+            return self.nothing(xcom, xcom["reason"])
         self.log.info("%s: %s", request.verb, xcom)
         return xcom
 
@@ -206,10 +214,10 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     def patience(self) -> Patience:
         return Patience(self.conflict_poll_interval, self.conflict_takeover_after, self.conflict_timeout)
 
-    def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        ti, storage_options = context["ti"], as_texts(self.storage_options, where="storage_options")
+    def request_fields(self) -> dict[str, Any]:
+        ti, storage_options = self.context["ti"], as_texts(self.storage_options, where="storage_options")
         return {
-            "table": reader.storage.uri,
+            "table": self.reader.storage.uri,
             "owner": f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",
             "run_id": ti.run_id,
             "options": as_texts(self.options, where="options"),
@@ -217,11 +225,11 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
             "storage_options_file": self.storage_options_file or None,
         }
 
-    def new_request(self, reader: TimelineReader, context: Context, **others: Any) -> Any:
+    def new_request(self, **others: Any) -> Any:
         """The request of the class's verb by the arguments, and `others`, which count over them. Raises ConfigError."""
-        return self.request(**{**self.request_fields(reader, context), **verb_values(self.request, self), **others})
+        return self.request(**{**self.request_fields(), **verb_values(self.request, self), **others})
 
-    def new_job(self, reader: TimelineReader, job: JobRequest, *, looks: bool = True) -> EngineJob:
+    def new_job(self, job: JobRequest, *, looks: bool = True) -> EngineJob:
         """A job on the table, which on_kill stops. `looks`: whether to find out first that there is something to do."""
         env_vars = as_texts(self.env_vars, where="env_vars")
         spark = SparkSettings(
@@ -240,10 +248,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
             self.kill_grace_seconds,
         )
         self._job = EngineJob(
-            job,
-            settings,
-            lambda given: SparkJob(given, spark, os.environ, lambda table: self._storage_of(reader, table)),
-            self.log,
+            job, settings, lambda given: SparkJob(given, spark, os.environ, self._storage_of), self.log
         )
         if self._killed:
             self._job.stop()
@@ -253,34 +258,32 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """Those of the first table that has some: the tables of one connection have the same, or as local ones none."""
         return next(filter(None, (self.hook.credentials(request.table) for request in requests_of(job))), {})
 
-    def _storage_of(self, reader: TimelineReader, table: str) -> Storage:
+    def _storage_of(self, table: str) -> Storage:
         """Of the table's address, where a job in the cluster puts its result."""
-        return reader.storage if table == reader.storage.uri else self.hook.storage(table)
+        return self.reader.storage if table == self.reader.storage.uri else self.hook.storage(table)
 
-    def result_of(
-        self, reader: TimelineReader, request: Request, *, enough: Callable[[], bool] = lambda: False
-    ) -> Result | None:
-        return run_until_done(self.new_job(reader, request), self.patience, enough=enough)
+    def result_of(self, request: Request, *, enough: Callable[[], bool] = lambda: False) -> Result | None:
+        return run_until_done(self.new_job(request), self.patience, enough=enough)
 
-    def report(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+    def report(self, request: Request) -> dict[str, Any]:
         """The document of a request. Raises HudiJobFailed when it was not received: no report is no success."""
-        document = document_of(self.result_of(reader, request))
+        document = document_of(self.result_of(request))
         if document:
             return document
         said = "the job ended well and its result is out of reach"
-        raise HudiJobFailed(said, path=reader.storage.uri, remedy="see the driver's log")
+        raise HudiJobFailed(said, path=self.reader.storage.uri, remedy="see the driver's log")
 
-    def preview(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+    def preview(self, request: Request) -> dict[str, Any]:
         """The XCom of a dry run: `table`, `dry_run`, which is true, and the document of hudictl with `--dry-run`, with
         the plan or the `reason`. The task succeeds, and leaves no event, metrics, lineage or state. Errors as `report`.
         """
-        xcom = {"table": reader.storage.uri, **self.report(reader, request), DRY_RUN: True}
+        xcom = {"table": self.reader.storage.uri, **self.report(request), DRY_RUN: True}
         self.log.info("Nothing is written: %s", xcom)
         return xcom
 
-    def fail(self, context: Context, document: dict[str, Any], message: str) -> NoReturn:
+    def fail(self, document: dict[str, Any], message: str) -> NoReturn:
         """Fails the task for good, with its XCom: a retry would find the same. Raises AirflowFailException."""
-        context["ti"].xcom_push(key=XCOM, value=document)
+        self.context["ti"].xcom_push(key=XCOM, value=document)
         raise AirflowFailException(message)
 
     @property
@@ -288,22 +291,18 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         """Whether the work is only reported. Raises ConfigError for what is neither true nor false."""
         return flag(getattr(self, DRY_RUN), name=DRY_RUN)
 
-    def store(self, context: Context) -> TaskStore:
-        """What this task keeps from one try to the next."""
-        return TaskStore(context.get("task_state_store"))
-
-    def nothing(self, context: Context, result: Callable[[], dict[str, Any]], reason: str) -> dict[str, Any]:
+    def nothing(self, xcom: dict[str, Any], reason: str) -> dict[str, Any]:
         """The XCom of a task with nothing to do, or the task is skipped. One that succeeded before and was cleared
         succeeds again, with what it had done (TaskStore.finish).
         """
-        done = self.store(context).done
+        done = self.store.done
         if done is not None:
             self.log.info("Nothing to do: %s; this task has done its work before: %s", reason, done)
-            return {**result(), **done, "reason": reason}
+            return {**xcom, **done, "reason": reason}
         self.log.info("Nothing to do: %s", reason)
         if self.nothing_to_do == "skip":
             raise AirflowSkipException(f"Nothing to do: {reason}")
-        return {**result(), "reason": reason}
+        return {**xcom, "reason": reason}
 
 
 def listed(first: str, lines: Sequence[str], count: int | None = None) -> str:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.operators.base import BaseHudiOperator, listed
-from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.texts import check_choice
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 SEVERITIES = ("error", "warning", "info")
 FAIL_ON = SEVERITIES[:2]
@@ -33,15 +28,12 @@ class HudiDoctorOperator(BaseHudiOperator):
     request = DoctorRequest
     fail_on: str | None = "error"
     template_fields = ("fail_on", "timeline_only", *BaseHudiOperator.template_fields)
+    _argument_choices: ClassVar = {"fail_on": FAIL_ON}
 
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("fail_on", self.fail_on, FAIL_ON)
-
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         if self.fail_on:
             check_choice("fail_on", self.fail_on, FAIL_ON)
-        document = self.report(reader, self.new_request(reader, context))
+        document = self.report(self.new_request())
         findings = document["findings"]
         for finding in findings:
             write = self.log.info if finding["severity"] == "info" else self.log.warning
@@ -51,7 +43,7 @@ class HudiDoctorOperator(BaseHudiOperator):
             severe = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
             bad = [_reported(finding) for finding in findings if finding["severity"] in severe]
             if bad:
-                self.fail(context, document, listed(f"{document['table']}: findings: {len(bad)}", bad))
+                self.fail(document, listed(f"{document['table']}: findings: {len(bad)}", bad))
         return document
 
 
@@ -72,20 +64,17 @@ class HudiProbeStoreOperator(BaseHudiOperator):
     request = ProbeStoreRequest
     must_carry: str | None = "timeline"
     template_fields = ("must_carry", "writers", "rounds", *BaseHudiOperator.template_fields)
+    _argument_choices: ClassVar = {"must_carry": CARRIES}
 
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("must_carry", self.must_carry, CARRIES)
-
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         if self.must_carry:
             check_choice("must_carry", self.must_carry, CARRIES)
-        document = self.report(reader, self.new_request(reader, context))
+        document = self.report(self.new_request())
         self.log.info("Probe: %s", document)
         if self.must_carry and not document[f"can_carry_{self.must_carry}"]:
             problems = "; ".join(document["problems"]) or "see the races' counts in the XCom"
             said = f"{document['uri']} cannot carry a {self.must_carry}: {problems}"
-            self.fail(context, document, f"{said}; keep tables that are written to elsewhere")
+            self.fail(document, f"{said}; keep tables that are written to elsewhere")
         return document
 
 

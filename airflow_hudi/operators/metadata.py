@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from airflow_hudi.arguments import check_literal_choice, is_literal, names_in
+from airflow_hudi.arguments import is_literal, names_in
 from airflow_hudi.operators.base import MOST_LISTED, BaseHudiOperator, listed
-from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.texts import check_choice
 from hudi_core.verbs.request import Request, check_names, verb_class
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 VERBS = ("create", "update", "drop", "validate")
 
@@ -40,19 +36,18 @@ class HudiMetadataOperator(BaseHudiOperator):
     columns: Sequence[str] | str = ()
     fail_on_differences: bool = True
     template_fields = ("verb", "partitions", "columns", *BaseHudiOperator.template_fields)
+    _argument_choices: ClassVar = {"verb": VERBS}
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        request = self._request(self.request_fields(reader, context))
-        document = {"table": reader.storage.uri, **self.report(reader, request)}
+    def serve(self) -> dict[str, Any]:
+        document = {"table": self.reader.storage.uri, **self.report(self._request(self.request_fields()))}
         if self.verb == "validate":
-            self._judge(context, document)
+            self._judge(document)
         else:
             self.log.info("Metadata table: %s", document)
         return document
 
     def check_arguments(self) -> None:
         super().check_arguments()
-        check_literal_choice("verb", self.verb, VERBS)
         if self.verb and is_literal(self.verb, self.partitions, self.columns):
             self._request({"table": "/"})
 
@@ -64,7 +59,7 @@ class HudiMetadataOperator(BaseHudiOperator):
         check_names(request_type, {*requested})
         return request_type(**fields, **requested)
 
-    def _judge(self, context: Context, document: dict[str, Any]) -> None:
+    def _judge(self, document: dict[str, Any]) -> None:
         for kind in document["not_checked"]:
             self.log.warning("Not checked: %s: %s", kind["kind"], kind["why"])
         count = sum(document["counts"].values())
@@ -73,7 +68,7 @@ class HudiMetadataOperator(BaseHudiOperator):
             self.log.warning("%s", line)
         self.log.info("%s: %d differences in %s", document["table"], count, ", ".join(document["kinds"]))
         if count and self.fail_on_differences:
-            self.fail(context, document, listed(f"{document['table']}: differences: {count}", lines, count))
+            self.fail(document, listed(f"{document['table']}: differences: {count}", lines, count))
 
 
 def _recorded(difference: dict[str, Any]) -> str:

@@ -20,7 +20,6 @@ from airflow_hudi.hooks import is_absolute
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.results import document_of
 from airflow_hudi.task_fate import fails_for_good
-from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.wait import AwaitedSource, HudiSourceTrigger, found_in
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
@@ -74,21 +73,25 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     def has_work(self) -> bool:
         """Whether literals say what is to be written or deleted."""
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        request = self.request_of(reader, context)
+    def serve(self) -> dict[str, Any]:
+        request = self.request_of()
         if request.dry_run:
-            return {"token": request.token, **self.preview(reader, request)}
-        document = document_of(self.result_of(reader, request))
+            return {"token": request.token, **self.preview(request)}
+        document = document_of(self.result_of(request))
         members = (*_DOCUMENT, "repeated", "engine", "reason")
-        xcom = {"table": reader.storage.uri, "token": request.token, **{name: document.get(name) for name in members}}
+        xcom = {
+            "table": self.reader.storage.uri,
+            "token": request.token,
+            **{name: document.get(name) for name in members},
+        }
         if xcom["reason"] is not None and not xcom["repeated"]:
-            return self.nothing(context, lambda: xcom, xcom["reason"])
+            return self.nothing(xcom, xcom["reason"])
         self.log.info("%s: %s", request.verb, xcom)
         return xcom
 
-    def request_of(self, reader: TimelineReader, context: Context) -> Any:
+    def request_of(self) -> Any:
         """The request of this task. Raises ConfigError for arguments that mean nothing, or hold a secret."""
-        return self.new_request(reader, context, token=self.token_of(context))
+        return self.new_request(token=self.token_of(self.context))
 
     def token_of(self, context: Context) -> str:
         """`token`, or that of the task's work: the same in each try, and in each run of one data interval or partition,
@@ -185,8 +188,9 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         seconds = self._check_wait()
         if not seconds:
             return
-        self.request_of(self.reader(), context)  # what no wait can mend is not waited for, and no secret is shown
-        if self._awaited.is_there() or self._is_done(context):
+        self.begin(context)
+        self.request_of()  # what no wait can mend is not waited for, and no secret is shown
+        if self._awaited.is_there() or self._is_done():
             return
         self.log.info("%s is not there yet; this task waits for it for up to %d s", self.source, seconds)
         if self.deferrable:
@@ -205,9 +209,9 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
             if self._killed:
                 raise HudiJobKilled("stopped while waiting for its source")
 
-    def _is_done(self, context: Context) -> bool:
+    def _is_done(self) -> bool:
         """Whether a commit on the timeline has the token: the job then says so, and needs no source."""
-        token, look = self.token_of(context), self.reader().look()
+        token, look = self.token_of(self.context), self.reader.look()
         commits = look.timeline.completed().of_actions(Action.REPLACE_COMMIT)
         found = (look.read_commit(item) for item in reversed(commits.instants))
         return any(commit is not None and commit.extra_metadata.get(TOKEN_KEY) == token for commit in found)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from airflow_hudi.arguments import check_literal_choice
 from airflow_hudi.conditions.instant import newest_time
-from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.results import document_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.texts import check_choice
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import read_restore_plan
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.verbs.instants import (
     RestoreRequest,
     SavepointCreateRequest,
@@ -22,9 +22,6 @@ from hudi_core.verbs.instants import (
     UnscheduleRequest,
 )
 from hudi_core.verbs.request import InstantRequest
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 SAVEPOINT_ACTIONS = ("create", "delete")
 _EARLIER = "an earlier try of this task completed the restore"
@@ -47,8 +44,6 @@ class BaseHudiVerbOperator(BaseHudiOperator):
 
     def perform(
         self,
-        reader: TimelineReader,
-        context: Context,
         request: InstantRequest | RestoreRequest | SavepointCreateRequest,
         *,
         is_done: Callable[[], bool] | None = None,
@@ -56,18 +51,30 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         """The document of the verb, `{}` when it was not received. Where the job refuses its input, an earlier try
         started the same, and the timeline shows (`is_done`) that it was completed, the work is done.
         """
-        store, instant = self.store(context), request.instant or ""
-        started = store.instant == instant
-        store.instant = instant
+        instant = request.instant or ""
+        started = self.store.instant == instant
+        self.store.instant = instant
         try:
-            result = self.result_of(reader, request)
+            result = self.result_of(request)
         except ConfigError as error:
             if not started or is_done is None or not is_done():
                 raise
             self.log.info("An earlier try of this task did it already: %s", error)
             result = None
-        store.forget()
+        self.store.forget()
         return document_of(result)
+
+    def perform_shown(self, said: str, is_done: Callable[[Timeline, str], bool]) -> dict[str, Any]:
+        """The XCom of the class's verb at the required instant, which the log has behind `said`; `is_done`: whether a
+        timeline shows that the verb was completed there.
+        """
+        instant, request = self.required_instant(), self.new_request()
+        if getattr(request, DRY_RUN, False):
+            return self.preview(request)
+        document = self.perform(request, is_done=lambda: is_done(self.reader.load(), instant))
+        xcom = {"table": self.reader.storage.uri, "instant": instant, **document}
+        self.log.info("%s: %s", said, xcom)
+        return xcom
 
 
 class HudiUnscheduleOperator(BaseHudiVerbOperator):
@@ -82,15 +89,8 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
 
     request = UnscheduleRequest
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        instant = self.required_instant()
-        request = self.new_request(reader, context)
-        if request.dry_run:
-            return self.preview(reader, request)
-        document = self.perform(reader, context, request, is_done=lambda: not reader.load().contains(instant))
-        xcom = {"table": reader.storage.uri, "instant": instant, **document}
-        self.log.info("Dropped: %s", xcom)
-        return xcom
+    def serve(self) -> dict[str, Any]:
+        return self.perform_shown("Dropped", lambda timeline, instant: not timeline.contains(instant))
 
 
 class HudiTakeoverOperator(BaseHudiVerbOperator):
@@ -106,13 +106,8 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
 
     request = TakeoverRequest
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        instant = self.required_instant()
-        request = self.new_request(reader, context)
-        document = self.perform(reader, context, request, is_done=lambda: _is_completed(reader, instant))
-        xcom = {"table": reader.storage.uri, "instant": instant, **document}
-        self.log.info("Freed: %s", xcom)
-        return xcom
+    def serve(self) -> dict[str, Any]:
+        return self.perform_shown("Freed", _is_completed)
 
 
 class HudiSavepointOperator(BaseHudiVerbOperator):
@@ -128,22 +123,18 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
     action: str = "create"
     comment: str = ""
     template_fields = ("action", "comment", *BaseHudiVerbOperator.template_fields)
+    _argument_choices: ClassVar = {"action": SAVEPOINT_ACTIONS}
 
-    def check_arguments(self) -> None:
-        super().check_arguments()
-        check_literal_choice("action", self.action, SAVEPOINT_ACTIONS)
-
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         check_choice("action", self.action, SAVEPOINT_ACTIONS)
-        fields = self.request_fields(reader, context)
+        reader, fields = self.reader, self.request_fields()
         if self.action == "create":
-            instant = self.instant or self.store(context).instant or _newest(reader)
-            create = SavepointCreateRequest(instant=instant, comment=self.comment, **fields)
-            document = self.perform(reader, context, create)
+            instant = self.instant or self.store.instant or _newest(reader)
+            document = self.perform(SavepointCreateRequest(instant=instant, comment=self.comment, **fields))
         else:
             instant = self.required_instant()
             delete = SavepointDeleteRequest(instant=instant, **fields)
-            document = self.perform(reader, context, delete, is_done=lambda: not _is_kept(reader, instant))
+            document = self.perform(delete, is_done=lambda: reader.load().find(instant, Action.SAVEPOINT) is None)
         shown = {name: value for name, value in document.items() if name != "removed"}
         xcom = {"table": reader.storage.uri, "instant": instant, "deleted": self.action == "delete", **shown}
         self.log.info("Savepoint: %s", xcom)
@@ -167,10 +158,10 @@ class HudiRestoreOperator(BaseHudiVerbOperator):
     request = RestoreRequest
     ui_color = "#f2d9d9"
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         if self.is_dry_run:
-            return self.preview(reader, self.new_request(reader, context))
-        target, store = self.required_instant(), self.store(context)
+            return self.preview(self.new_request())
+        target, reader, store = self.required_instant(), self.reader, self.store
         xcom: dict[str, Any] = dict.fromkeys(("instant", "removed", "reason"))
         xcom |= {"table": reader.storage.uri, "target": target, "dropped_indexes": []}
         if store.after is None:
@@ -179,19 +170,14 @@ class HudiRestoreOperator(BaseHudiVerbOperator):
             store.forget()
             self.log.info("An earlier try of this task completed restore %s to %s", done, target)
             return {**xcom, "instant": done, "reason": _EARLIER}
-        xcom |= self.perform(reader, context, self.new_request(reader, context))
+        xcom |= self.perform(self.new_request())
         if xcom["dropped_indexes"]:
             self.log.warning("The restore dropped indexes: %s", ", ".join(xcom["dropped_indexes"]))
-        return self.nothing(context, lambda: xcom, xcom["reason"]) if xcom["reason"] is not None else xcom
+        return self.nothing(xcom, xcom["reason"]) if xcom["reason"] is not None else xcom
 
 
-def _is_completed(reader: TimelineReader, instant: str) -> bool:
-    completed = reader.load().completed()
-    return any(each.requested_time == instant and each.action != Action.SAVEPOINT for each in completed)
-
-
-def _is_kept(reader: TimelineReader, instant: str) -> bool:
-    return reader.load().find(instant, Action.SAVEPOINT) is not None
+def _is_completed(timeline: Timeline, instant: str) -> bool:
+    return any(each.requested_time == instant and each.action != Action.SAVEPOINT for each in timeline.completed())
 
 
 def _newest(reader: TimelineReader) -> str:

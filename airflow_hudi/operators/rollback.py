@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
 from airflow_hudi.results import ELSEWHERE, NUMBERS, document_of, instant_result, work_seconds
-from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.run import RunRequest
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 
 class HudiRollbackOperator(BaseHudiServiceOperator):
@@ -50,41 +46,43 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         if self.instant or self.mode != "both":
             raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         if self.target:
-            return self._roll_back(reader, context, self.target)
+            return self._roll_back(self.target)
         if self.instant or self.mode not in ("execute", "both") or self.is_dry_run:
-            return super().serve(reader, context)
-        return self._roll_back_all(reader, context)
+            return super().serve()
+        return self._roll_back_all()
 
-    def _roll_back(self, reader: TimelineReader, context: Context, target: str) -> dict[str, Any]:
+    def _roll_back(self, target: str) -> dict[str, Any]:
         self._check_target()
-        store = self.store(context)
-        failed = store.unless_completed == target or not _has_completed(reader, target)
-        requested = self.request_fields(reader, context)
+        failed = self.store.unless_completed == target or not self._has_completed(target)
+        requested = self.request_fields()
         request = RollbackRequest(instant=target, unless_completed=failed, dry_run=self.is_dry_run, **requested)
         if request.dry_run:
-            return self.preview(reader, request)
+            return self.preview(request)
         if failed:
-            store.unless_completed = target
-        document = document_of(self.result_of(reader, request))
-        store.forget()
+            self.store.unless_completed = target
+        document = document_of(self.result_of(request))
+        self.store.forget()
         nothing = {"instant": None, "target": target, "removed": None, "reason": None}
-        xcom = {"table": reader.storage.uri, **nothing, **document}
-        return self.nothing(context, lambda: xcom, xcom["reason"]) if xcom["reason"] is not None else xcom
+        xcom = {"table": self.reader.storage.uri, **nothing, **document}
+        return self.nothing(xcom, xcom["reason"]) if xcom["reason"] is not None else xcom
 
-    def _roll_back_all(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        started, timeline, store = time.monotonic(), reader.load(), self.store(context)
+    def _has_completed(self, target: str) -> bool:
+        timeline = self.reader.load().completed()
+        return any(item.requested_time == target and item.action in WRITE_ACTIONS for item in timeline)
+
+    def _roll_back_all(self) -> dict[str, Any]:
+        started, reader, store = time.monotonic(), self.reader, self.store
+        timeline = reader.load()
         pending = oldest_pending(timeline, self.service)
         is_pending = pending is not None or bool(store.after)  # what an earlier try of this task planned
         if next_step(is_pending=is_pending, schedule=self.mode == "both") is Step.NOTHING:
-            return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
+            return self.nothing_planned(nothing_pending(self.service, reader.config.name))
         is_retry = bool(store.after)
         before = None if pending is None else pending.requested_time
         store.after = after = store.after or newest_time(timeline, before=before)
-        requested = self.request_fields(reader, context)
-        request = RunRequest(service=self.service, all_pending=True, schedule=self.mode == "both", **requested)
-        result = self.result_of(reader, request)
+        result = self.result_of(self.of_service(RunRequest, all_pending=True, schedule=self.mode == "both"))
         completed = [
             item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
         ]
@@ -97,7 +95,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         if not completed:
             store.forget()
             elsewhere = ELSEWHERE if instants else REASON_OUT_OF_REACH
-            return self.nothing_planned(reader, context, (result and result.reason) or elsewhere)
+            return self.nothing_planned((result and result.reason) or elsewhere)
         seconds = work_seconds(instants, time.monotonic() - started)
         rollbacks = [
             instant_result(reader, item, seconds=seconds, already_completed=False, result=result) for item in completed
@@ -117,12 +115,6 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         store.finish({name: total[name] for name in ("instant", *NUMBERS, "instants")})
         self.log.info("Rolled back %d writes: %s", len(completed), total)
         return total
-
-
-def _has_completed(reader: TimelineReader, target: str) -> bool:
-    return any(
-        item.is_completed and item.requested_time == target and item.action in WRITE_ACTIONS for item in reader.load()
-    )
 
 
 def _target(metadata: dict[str, Any]) -> str | None:

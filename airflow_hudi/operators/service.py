@@ -6,12 +6,12 @@ completed an instant: hudi_core/services/lifecycle.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from airflow_hudi.arguments import check_literal_choice, is_literal
+from airflow_hudi.arguments import is_literal
 from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.exceptions import HudiInstantNotFound
+from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.waiting import InstantWatch, run_until_completed
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.results import (
@@ -33,9 +33,6 @@ from hudi_core.request.services import Step, action_of_service, next_step, nothi
 from hudi_core.request.texts import check_choice
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 MODES = ("schedule", "execute", "both")
 REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
@@ -62,11 +59,12 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     mode: str = "both"
     instant: str | None = None
     dry_run: bool | str = False  # type: ignore[assignment]  # Airflow's method of this name logs, and is not called
+    _argument_choices: ClassVar = {"mode": MODES}
+    _started = 0.0
     template_fields = ("mode", "instant", DRY_RUN, *BaseHudiOperator.template_fields)
 
     def check_arguments(self) -> None:
         super().check_arguments()
-        check_literal_choice("mode", self.mode, MODES)
         if is_literal(self.mode, self.instant) and self.mode:
             self._check_mode()
 
@@ -77,7 +75,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
                 "mode schedule chooses the instant itself", remedy="use mode='execute', or omit the instant"
             )
 
-    def reader(self) -> TimelineReader:
+    def new_reader(self) -> TimelineReader:
         return self.hook.timeline(self.table, self.action)
 
     @property
@@ -85,48 +83,51 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         """The action on the service's pending files."""
         return action_of_service(self.service)
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        started = time.monotonic()
+    def serve(self) -> dict[str, Any]:
+        self._started = time.monotonic()
         self._check_mode()
         if self.is_dry_run:
-            return self._would_do(reader, context)
-        known = self._known(reader, context)
+            return self._would_do()
+        known = self._known()
         if self.mode == "schedule":
-            return self._schedule(reader, context, known, started)
+            return self._schedule(known)
         unused = None
         if known is None:
-            known = oldest_pending(reader.load(), self.action)
+            known = oldest_pending(self.reader.load(), self.action)
             unused = self._unused(known)
         if known is not None:
-            return self._run(reader, context, known, started, unused)
+            return self._run(known, unused)
         if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
-            return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
-        return self._plan_and_run(reader, context, started)
+            return self.nothing_planned(nothing_pending(self.service, self.reader.config.name))
+        return self._plan_and_run()
 
-    def _would_do(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def of_service(self, request: type[RunRequest | ScheduleRequest], **others: Any) -> Any:
+        """A request for the service."""
+        return request(service=self.service, **self.request_fields(), **others)
+
+    def _would_do(self) -> dict[str, Any]:
         known = None
         if self.instant:
-            known = InstantWatch(reader, self.instant, self.action).look()
+            known = InstantWatch(self.reader, self.instant, self.action).look()
         elif self.mode != "schedule":
-            known = oldest_pending(reader.load(), self.action)
+            known = oldest_pending(self.reader.load(), self.action)
         if known is None and self.mode != "execute":
-            request = ScheduleRequest(service=self.service, dry_run=True, **self.request_fields(reader, context))
-            return self.preview(reader, request)
+            return self.preview(self.of_service(ScheduleRequest, dry_run=True))
         named = {"instant": None, "action": self.action, "state": None} if known is None else instant_named(known)
-        reason = nothing_pending(self.service, reader.config.name) if known is None else None
-        xcom = {"table": reader.storage.uri, **named, "plan": None, "reason": reason, DRY_RUN: True}
+        reason = nothing_pending(self.service, self.reader.config.name) if known is None else None
+        xcom = {"table": self.reader.storage.uri, **named, "plan": None, "reason": reason, DRY_RUN: True}
         self.log.info("Nothing is written: %s", xcom)
         return xcom
 
-    def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
+    def _known(self) -> Instant | None:
         """The requested instant, or the one that an earlier try of this task started or planned."""
         if self.instant:
-            return InstantWatch(reader, self.instant, self.action).look()
-        store, timeline = self.store(context), reader.load()
-        found = timeline.find(store.instant, self.action) if store.instant else None
-        if found is None and store.after:
-            found = first_planned(timeline, self.action, store.after)
-        return found
+            return InstantWatch(self.reader, self.instant, self.action).look()
+        started, timeline = self.store.instant, self.reader.load()
+        known = timeline.find(started, self.action) if started else None
+        if known is None and (after := self.store.after):
+            known = first_planned(timeline, self.action, after)
+        return known
 
     def _unused(self, known: Instant | None) -> str | None:
         """What is said, here and in the XCom, where the task would plan with options, and takes a plan of others."""
@@ -137,118 +138,94 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             self.log.warning("%s", said)
         return said
 
-    def _schedule(
-        self, reader: TimelineReader, context: Context, known: Instant | None, started: float
-    ) -> dict[str, Any]:
+    def _schedule(self, known: Instant | None) -> dict[str, Any]:
         if known is None:
-            after = self._plan_after(reader, context)
-            request = ScheduleRequest(service=self.service, **self.request_fields(reader, context))
-            document = document_of(self.result_of(reader, request))
-            known = self._planned(reader, document.get("instant"), after)
+            after = self._plan_after()
+            document = document_of(self.result_of(self.of_service(ScheduleRequest)))
+            known = self._planned(document.get("instant"), after)
             if known is None:
-                self.store(context).forget()
-                return self.nothing_planned(reader, context, document.get("reason") or REASON_OUT_OF_REACH)
-        return self._finish(reader, context, known, time.monotonic() - started, already_completed=known.is_completed)
+                self.store.forget()
+                return self.nothing_planned(document.get("reason") or REASON_OUT_OF_REACH)
+        return self._finish(known, time.monotonic() - self._started, already_completed=known.is_completed)
 
-    def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
-        after = self._plan_after(reader, context)
-        request = RunRequest(service=self.service, schedule=True, **self.request_fields(reader, context))
+    def _plan_and_run(self) -> dict[str, Any]:
+        after = self._plan_after()
         gave_way = False
 
         def is_planned() -> bool:
             nonlocal gave_way
-            gave_way = first_planned(reader.load(), self.action, after) is not None
+            gave_way = first_planned(self.reader.load(), self.action, after) is not None
             return gave_way
 
-        result = self.result_of(reader, request, enough=is_planned)
+        result = self.result_of(self.of_service(RunRequest, schedule=True), enough=is_planned)
         instants = () if result is None else result.instants
-        known = self._planned(reader, instants[-1].instant if instants else None, after)
+        known = self._planned(instants[-1].instant if instants else None, after)
         if known is not None:
             # A job that ended well and whose report was not received did what was planned since its start.
             name = known.requested_time
             others = gave_way or (result is not None and not instants) or found_completed(result, name)
             if others and known.is_completed:
-                return self._finish(reader, context, known, 0.0, already_completed=True, reason=ELSEWHERE)
-            return self._run(reader, context, known, started)
-        self.store(context).forget()
+                return self._finish(known, 0.0, already_completed=True, reason=ELSEWHERE)
+            return self._run(known)
+        self.store.forget()
         if instants:
-            return removed_result(reader.storage.uri, instants[-1])
-        return self.nothing_planned(reader, context, (result and result.reason) or REASON_OUT_OF_REACH)
+            return removed_result(self.reader.storage.uri, instants[-1])
+        return self.nothing_planned((result and result.reason) or REASON_OUT_OF_REACH)
 
-    def _plan_after(self, reader: TimelineReader, context: Context) -> str:
-        store = self.store(context)
-        store.after = after = store.after or mark_before_planning(reader.load(), self.action)
+    def _plan_after(self) -> str:
+        self.store.after = after = self.store.after or mark_before_planning(self.reader.load(), self.action)
         return after
 
-    def _planned(self, reader: TimelineReader, instant: str | None, after: str) -> Instant | None:
+    def _planned(self, instant: str | None, after: str) -> Instant | None:
         """The instant that a job named or, where its report was not received, the first one after its start."""
-        timeline = reader.load()
+        timeline = self.reader.load()
         return timeline.find(instant, self.action) if instant else first_planned(timeline, self.action, after)
 
-    def _run(
-        self,
-        reader: TimelineReader,
-        context: Context,
-        instant: Instant,
-        started: float,
-        unused: str | None = None,
-    ) -> dict[str, Any]:
-        name = instant.requested_time
-        store = self.store(context)
-        is_resumed = name in (store.instant, (store.done or {}).get("instant")) or bool(
-            self._job is None and store.after
-        )
+    def _run(self, instant: Instant, unused: str | None = None) -> dict[str, Any]:
+        name, store, before = instant.requested_time, self.store, self._job
+        is_resumed = name in (store.instant, (store.done or {}).get("instant")) or bool(before is None and store.after)
         elsewhere = None if is_resumed else ELSEWHERE
         store.instant = name
         if instant.is_completed:
-            if self._job is None:
-                return self._finish(reader, context, instant, 0.0, already_completed=True, reason=elsewhere)
-            seconds = work_seconds(instants_of(self._job.result, name), time.monotonic() - started)
-            return self._finish(reader, context, instant, seconds, already_completed=False)
+            if before is None:
+                return self._finish(instant, 0.0, already_completed=True, reason=elsewhere)
+            return self._finish(instant, self._seconds_of(before, name), already_completed=False)
         self.log.info("%s %s is %s; running it", self.service, name, instant.state.value)
-        request = RunRequest(service=self.service, instant=name, **self.request_fields(reader, context))
-        job = self.new_job(reader, request, looks=False)
+        job = self.new_job(self.of_service(RunRequest, instant=name), looks=False)
         try:
-            finished = run_until_completed(job, InstantWatch(reader, name, self.action), self.patience)
+            finished = run_until_completed(job, InstantWatch(self.reader, name, self.action), self.patience)
         except HudiInstantNotFound:
             removed = [result for result in instants_of(job.result, name) if result.state == REMOVED]
             if not removed:
                 raise
             store.forget()
-            return removed_result(reader.storage.uri, removed[0])
+            return removed_result(self.reader.storage.uri, removed[0])
         if finished.elsewhere:
-            return self._finish(reader, context, finished.instant, 0.0, already_completed=True, reason=elsewhere)
-        seconds = work_seconds(instants_of(job.result, name), time.monotonic() - started)
-        return self._finish(reader, context, finished.instant, seconds, already_completed=False, reason=unused)
+            return self._finish(finished.instant, 0.0, already_completed=True, reason=elsewhere)
+        return self._finish(finished.instant, self._seconds_of(job, name), already_completed=False, reason=unused)
+
+    def _seconds_of(self, job: EngineJob, instant: str) -> float:
+        return work_seconds(instants_of(job.result, instant), time.monotonic() - self._started)
 
     def _finish(
-        self,
-        reader: TimelineReader,
-        context: Context,
-        instant: Instant,
-        seconds: float,
-        *,
-        already_completed: bool,
-        reason: str | None = None,
+        self, instant: Instant, seconds: float, *, already_completed: bool, reason: str | None = None
     ) -> dict[str, Any]:
+        done: dict[str, Any] = {"seconds": seconds, "already_completed": already_completed, "reason": reason}
         result = None if self._job is None else self._job.result
-        xcom = instant_result(
-            reader, instant, seconds=seconds, already_completed=already_completed, reason=reason, result=result
-        )
-        self.store(context).finish({"instant": instant.requested_time})
+        xcom = instant_result(self.reader, instant, **done, result=result)
+        self.store.finish({"instant": instant.requested_time})
         self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, xcom)
         return xcom
 
-    def nothing_planned(self, reader: TimelineReader, context: Context, reason: str) -> dict[str, Any]:
-        """The XCom of a task that found nothing planned and planned nothing; or the task is skipped. See `nothing`."""
-        return self.nothing(context, lambda: self._done_before(reader, self.store(context).done or {}), reason)
-
-    def _done_before(self, reader: TimelineReader, done: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of the instant that this task completed before, or that of nothing, where it is archived, too."""
-        found = reader.load().find(done["instant"], self.action) if done else None
-        if found is None:
-            return nothing_result(reader.storage.uri, self.action)
-        return instant_result(reader, found, seconds=0.0, already_completed=True)
+    def nothing_planned(self, reason: str) -> dict[str, Any]:
+        """As `nothing`, of a task that found nothing planned and planned nothing, or had completed an instant before,
+        which may be archived.
+        """
+        before = self.store.done
+        instant = self.reader.load().find(before["instant"], self.action) if before else None
+        if instant is None:
+            return self.nothing(nothing_result(self.reader.storage.uri, self.action), reason)
+        return self.nothing(instant_result(self.reader, instant, seconds=0.0, already_completed=True), reason)
 
 
 class HudiCleanOperator(BaseHudiServiceOperator):
@@ -281,9 +258,9 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
     metadata: str = "auto"
     allow_corrupt_log_blocks: bool = False
 
-    def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
-        given = {"metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
-        return {**super().request_fields(reader, context), **given}
+    def request_fields(self) -> dict[str, Any]:
+        own = {"metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
+        return {**super().request_fields(), **own}
 
 
 class HudiLogCompactionOperator(BaseHudiServiceOperator):

@@ -6,16 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi import metrics
-from airflow_hudi.arguments import check_literal_choice, is_literal, names_in
+from airflow_hudi.arguments import check_literal_choice, is_literal, names_in, read_policies, tables_of
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed
 from airflow_hudi.jobs.rounds import ByteBudget, Rounds, has_done, is_held, shown
 from airflow_hudi.operators.base import XCOM, BaseHudiOperator, listed
-from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.results import finished_work
 from airflow_hudi.task_fate import Fate, fate_of
 from airflow_hudi.timeline_reader import TimelineReader
@@ -27,13 +26,10 @@ from hudi_core.request.texts import check_choice
 from hudi_core.verbs.batch import AT_ONCE, BatchRequest, requests_of_policy
 from hudi_core.verbs.run import RunRequest
 
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
 _MODES: Final = ("execute", "both")
 _TABLES: Final = "{{ (task.tables if task.tables is string else task.tables | join(', ')) | truncate(200) }}"
 _NEVER_PENDING: Final = "an archival is never pending: mode='both' archives"
-_NOTHING: Final = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
+_NOTHING: Final[dict[str, Any]] = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
 
 
 class HudiTableServicesOperator(BaseHudiOperator):
@@ -98,20 +94,20 @@ class HudiTableServicesOperator(BaseHudiOperator):
         if isinstance(self.policy, Mapping) and is_literal(self.policy):
             read_policies(self.policy)
 
-    def reader(self) -> TimelineReader:
+    def new_reader(self) -> TimelineReader:
         """Of the first table; see BaseHudiOperator."""
         self.table = self._tables()[0]
-        return super().reader()
+        return super().new_reader()
 
-    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+    def serve(self) -> dict[str, Any]:
         started = time.monotonic()
-        requests, budget = self._requests(reader, context), ByteBudget.of(self.max_bytes)
+        requests, budget = self._requests(), ByteBudget.of(self.max_bytes)
         self.log.info("%d runs on %d tables", len(requests), len({item.table for item in requests}))
-        rounds = Rounds(requests, budget, self.store(context))
-        results = rounds.run(lambda part: self.new_job(reader, BatchRequest(part, at_once=self.at_once)), self.patience)
+        rounds = Rounds(requests, budget, self.store)
+        results = rounds.run(lambda part: self.new_job(BatchRequest(part, at_once=self.at_once)), self.patience)
         if not results:
             reason = "these are quiet hours of every table" if self.policy else _NEVER_PENDING
-            return self.nothing(context, lambda: _NOTHING, reason)
+            return self.nothing(_NOTHING, reason)
         for result in results:
             say = self.log.error if result["exit_code"] else self.log.info
             say("%s %s: %s", result["service"], result["table"], shown(result))
@@ -127,20 +123,20 @@ class HudiTableServicesOperator(BaseHudiOperator):
             "results": results,
         }
         if failed:
-            self._fail(context, xcom, failed)
+            self._fail(xcom, failed)
         if not done:
-            self.store(context).forget()
+            self.store.forget()
             services = ", ".join(dict.fromkeys(str(result["service"]) for result in results))
-            return self.nothing(context, lambda: xcom, f"none of {xcom['tables']} tables has work for {services}")
-        self.store(context).finish({})
+            return self.nothing(xcom, f"none of {xcom['tables']} tables has work for {services}")
+        self.store.finish({})
         return xcom
 
-    def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
+    def _requests(self) -> list[RunRequest]:
         check_choice("mode", self.mode, _MODES)
-        now, store = datetime.now(timezone.utc), self.store(context)
-        store.after = began = store.after or str(int(1000 * now.timestamp()))
+        now = datetime.now(timezone.utc)
+        self.store.after = began = self.store.after or str(int(1000 * now.timestamp()))
         ends = self._starts_until(now)
-        fields = {**self.request_fields(reader, context), "starts_until": ends, "began_ms": int(began)}
+        fields = {**self.request_fields(), "starts_until": ends, "began_ms": int(began)}
         if self.policy:
             return self._requests_by_policy(fields, now)
         services = self._services()
@@ -149,11 +145,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
         for table in self._tables():
             for service in services:
                 given = {**fields, "table": self.hook.table_uri(table), "service": service}
-                if service == "archive":
-                    if plans:
-                        requests.append(RunRequest(**given))
-                else:
+                if service != "archive":
                     requests.append(RunRequest(**given, all_pending=True, schedule=plans))
+                elif plans:
+                    requests.append(RunRequest(**given))
         return requests
 
     def _starts_until(self, now: datetime) -> int | None:
@@ -209,8 +204,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _policies(self) -> TablePolicies:
         return read_policies(self.policy or {})
 
-    def _fail(self, context: Context, xcom: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
-        context["ti"].xcom_push(key=XCOM, value=xcom)
+    def _fail(self, xcom: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
+        self.context["ti"].xcom_push(key=XCOM, value=xcom)
         self.works = list(finished_work(xcom))
         metrics.report_work(self.works)
         lines = [f"{result['service']} {result['table']}: {shown(result)}" for result in failed]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.jobs.zip import entry_file, publish_zip
+from airflow_hudi.jobs.zip import entry_file, publish_zip, stored_zip
 from hudi_core import VERSION
 from hudi_core.errors import ConfigError, CorruptFileError, StorageExistsError, StorageNotFoundError
 from hudi_core.request.secrets import refuse_secret_address
@@ -24,7 +24,6 @@ _DIGITS = 16
 PROJECT: Final = "hudi_jobs"
 """The wheel's name, which is not that of this package: on the cluster no Airflow is installed."""
 _VERSION_DIGITS = 12
-_FILE_MODE = 0o100644 << 16
 _METADATA = """Metadata-Version: 2.1
 Name: {project}
 Version: {version}
@@ -135,14 +134,7 @@ def build_wheel(job_zip: bytes) -> tuple[str, bytes]:
     record = f"{info}/RECORD"
     lines = [f"{name},sha256={_hash(data)},{len(data)}" for name, data in contents.items()]
     contents[record] = "".join(f"{line}\n" for line in (*lines, f"{record},,")).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as wheel:
-        for name, data in contents.items():
-            # Made by name alone, an entry has the first date that a zip can hold.
-            entry = zipfile.ZipInfo(name)
-            entry.external_attr = _FILE_MODE
-            wheel.writestr(entry, data)
-    return f"{PROJECT}-{version}-py3-none-any.whl", buffer.getvalue()
+    return f"{PROJECT}-{version}-py3-none-any.whl", stored_zip(contents)
 
 
 def _hash(data: bytes) -> str:

@@ -19,7 +19,7 @@ from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks import HudiHook, is_absolute
 from airflow_hudi.task_fate import in_words, is_permanent, may_pass
 from airflow_hudi.timeline_reader import Look
-from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread_of
+from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread_of, place_of
 from hudi_core.errors import ConfigError, HudiError, Reminder, StorageNotFoundError
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import followed
@@ -243,5 +243,5 @@ class HudiSourceTrigger(BaseWaitTrigger):
         self._awaited = AwaitedSource(source, marker, hudi_conn_id)
 
     async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
-        is_there = await in_thread_of(self.source, self.hudi_conn_id, self._awaited.has_arrived)
+        is_there = await in_thread_of(place_of(self.source, self.hudi_conn_id), self._awaited.has_arrived)
         return ({} if is_there else None), f"{self.source} is not there yet" if not is_there and is_due() else ""

@@ -258,7 +258,7 @@ def test_the_engine_comes_from_the_task_the_connection_or_the_configuration(
     monkeypatch.setenv("AIRFLOW_CONN_HUDI_TEST", json.dumps({"conn_type": "hudi", "extra": extra}))
     monkeypatch.setenv("AIRFLOW__HUDI__ENGINE", configuration)
     operator = operator_on(table, hudi_conn_id="hudi_test", engine=argument)
-    job = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"), looks=False)
+    job = operator.new_job(RunRequest(str(table), "compaction"), looks=False)
     assert job._settings.mode == engine
 
 
@@ -269,9 +269,9 @@ def test_the_engine_is_spark_where_nothing_names_one(
     monkeypatch.delenv("AIRFLOW__HUDI__ENGINE", raising=False)
     for conn_id in ("hudi_test", None):
         operator = operator_on(table, hudi_conn_id=conn_id)
-        job = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"))
+        job = operator.new_job(RunRequest(str(table), "compaction"))
         assert (job._settings.name, job._settings.mode) == ("spark", "look")
-        named = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"), looks=False)
+        named = operator.new_job(RunRequest(str(table), "compaction"), looks=False)
         assert named._settings.mode is None
 
 

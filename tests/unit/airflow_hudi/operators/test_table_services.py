@@ -327,7 +327,8 @@ def test_what_is_started_ends_with_the_minutes_and_with_quiet_hours(
         ({"max_minutes": 5}, five_past),
     ):
         operator = operator_on(table, engine="auto", nothing_to_do="succeed", **given)
-        requests = operator._requests(operator.reader(), context())
+        operator.begin(context())
+        requests = operator._requests()
         assert {request.starts_until for request in requests} == {until}
     result = operator_on(table, engine="auto", nothing_to_do="succeed", policy=hours).execute(context())
     assert {item["reason"] for item in result["results"]} == {"the time until which work may be started is over"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.policies import read_policies, tables_of
+from airflow_hudi.arguments import read_policies, tables_of
 from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import ConfigError
 from hudi_core.request.policy import Policy, ServicePolicy
