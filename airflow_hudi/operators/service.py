@@ -259,8 +259,8 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
     allow_corrupt_log_blocks: bool = False
 
     def request_fields(self) -> dict[str, Any]:
-        own = {"metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
-        return {**super().request_fields(), **own}
+        options = {"metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
+        return {**super().request_fields(), **options}
 
 
 class HudiLogCompactionOperator(BaseHudiServiceOperator):
