@@ -20,10 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import services
+from benchmarks import rewrites, services
 from benchmarks.compaction_cases import table_of
 from benchmarks.measure import machine, run_whole_process, store
 from benchmarks.metadata_tables import DATASETS
+from benchmarks.rewrite_process import WORKS
 from benchmarks.table_copies import cache, on_a_copy
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +69,20 @@ def read(code: Code) -> Figures:
     }
 
 
+def rewriting(code: Code) -> Figures:
+    """Clusterings and an overwrite of two million rows, warm on Spark."""
+    table, figures = rewrites.table_of("0.15.0", rewrites.ROWS), {}
+    for work in WORKS:
+
+        def on_copy(copy: Path, work: str = work) -> dict[str, Any]:
+            with rewrites.with_source(table, copy):
+                return code.run("rewrite_process", "ours", work, copy, "0.15.0")[1]
+
+        found, _ = on_a_copy(table, on_copy, lambda _: None)
+        figures[work] = found["warm"]["cpu"]
+    return figures
+
+
 def table_services(code: Code) -> Figures:
     """A clean of 25,000 files and the archival of 9,980 instants, warm."""
     figures = {}
@@ -95,6 +110,7 @@ def metadata(code: Code) -> Figures:
 CASES: Mapping[str, Callable[[Code], Figures]] = {
     "compaction": compaction,
     "read": read,
+    "rewriting": rewriting,
     "services": table_services,
     "metadata": metadata,
 }

@@ -67,7 +67,8 @@ def make(version: str, rows: int) -> None:
 
 
 @contextmanager
-def _with_source(table: Path, copy: Path) -> Iterator[None]:
+def with_source(table: Path, copy: Path) -> Iterator[None]:
+    """The rows that overwrite a table, beside a copy of it."""
     link = source_of(copy)
     link.symlink_to(source_of(table))
     try:
@@ -114,7 +115,7 @@ def compare(work: str, version: str, runs: int, rows: int) -> dict[str, Any]:
         for name, does in works.items():
 
             def on_copy(copy: Path, does: Callable[[Path], Answer] = does) -> Answer:
-                with _with_source(table, copy):
+                with with_source(table, copy):
                     return does(copy)
 
             (cost, answer), seen[name] = on_a_copy(table, on_copy, contents)
