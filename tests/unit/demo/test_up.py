@@ -24,8 +24,14 @@ class Airflow:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def __call__(self, home: Path, table: Path, login: Login, variables: Mapping[str, str]) -> str:
-        command = [sys.executable, "-c", "import time; time.sleep(60)"]
-        self.processes.append(subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True))
+        command = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
+        process = subprocess.Popen(
+            command, env={**os.environ, **variables}, start_new_session=True, stdout=subprocess.PIPE
+        )
+        self.processes.append(process)
+        assert process.stdout is not None
+        with process.stdout as started:  # others see its environment
+            started.readline()
         return "http://127.0.0.1:1"
 
     def running(self) -> list[int]:

@@ -221,8 +221,7 @@ def test_credentials_are_those_of_any_table_that_has_some(monkeypatch: pytest.Mo
     for tables in (["/local/t", "s3://lake/t"], ["s3://lake/t", "/local/t"], ["/local/t"]):
         operator = HudiTableServicesOperator(task_id="services", tables=tables, hudi_conn_id=None)
         batch = BatchRequest(tuple(RunRequest(table, "clean") for table in tables))
-        reader: Any = None
-        found = operator.new_job(reader, batch)._settings.credentials()
+        found = operator.new_job(batch)._settings.credentials()
         assert found == ({"key": "k"} if "s3://lake/t" in tables else {})
 
 
@@ -360,9 +359,9 @@ def test_what_others_leave_of_the_bytes_is_for_those_that_wrote_their_share(
     jobs: list[Any] = []
     new_job = HudiTableServicesOperator.new_job
 
-    def noted(self: HudiTableServicesOperator, reader: Any, job: Any) -> Any:
-        jobs.append([(item.table, item.max_bytes) for item in job.requests])
-        return new_job(self, reader, job)
+    def noted(self: HudiTableServicesOperator, batch: Any) -> Any:
+        jobs.append([(request.table, request.max_bytes) for request in batch.requests])
+        return new_job(self, batch)
 
     monkeypatch.setattr(HudiTableServicesOperator, "new_job", noted)
     options = {"hoodie.compact.inline.max.delta.commits": "1", "airflow_hudi.plan.max.bytes": "1"}

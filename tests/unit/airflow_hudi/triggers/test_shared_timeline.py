@@ -230,7 +230,7 @@ def test_waits_and_watchers_of_a_table_fall_into_step(table: Path, monkeypatch: 
     interval, loop = 0.4, ClockLoop()
     look, looks = TimelineReader.look, []
     monkeypatch.setattr(TimelineReader, "look", lambda reader: looks.append(loop.time()) or look(reader))
-    monkeypatch.setattr(shared_timeline, "_in_thread", in_place)
+    monkeypatch.setattr(shared_timeline, "in_thread_of", in_place)
     for module in (shared_timeline, timeline_events, wait):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=loop.time, time=loop.time))
 
