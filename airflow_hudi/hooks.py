@@ -23,9 +23,9 @@ from airflow_hudi.exceptions import HudiConnectionUnreadable
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, CredentialsMissingError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
-from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage, is_file_uri, local_path
 from hudi_core.storage.registry import open_storage, scheme_of
+from hudi_core.storage.s3_conditional import fsspec_storage
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -157,7 +157,7 @@ class HudiHook(BaseHook):
             missing = isinstance(error, ImportError) or not has_fs(scheme)
             remedy = _how_to_install(scheme) if missing else "check the fields of that connection"
             raise ConfigError(message, path=uri, remedy=remedy) from error
-        return FsspecStorage(filesystem, path.path, uri)
+        return fsspec_storage(filesystem, path.path, uri)
 
     def timeline(self, table: str, action: str = "") -> TimelineReader:
         """A reader of the table's timeline, for instants of `action`. Opens nothing yet but the file system."""

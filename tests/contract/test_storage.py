@@ -26,6 +26,7 @@ from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import open_storage
+from hudi_core.storage.s3_conditional import fsspec_storage
 from tests.contract.process_races import RACERS, ROUNDS, race_processes, race_threads
 from tests.contract.s3_server import S3Server, s3_server
 from tests.support.fault_storage import FaultPlan, FaultStorage
@@ -69,7 +70,7 @@ def make(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], Stor
         client = request.getfixturevalue("s3_storages")[kind]
         root = f"bucket/tables/t{next(_tables)}"
         return (
-            FsspecStorage(client, root, f"s3://{root}")
+            fsspec_storage(client, root, f"s3://{root}")
             if kind == "fsspec-s3"
             else ArrowStorage(client, root, f"s3://{root}")
         )

@@ -12,32 +12,25 @@ from hudi_core.errors import ConfigError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, without_limits
 from hudi_core.storage.base import ByteRange, FileInfo, LibraryStorage, Storage, by_path
-from hudi_core.storage.failures import GuardedOutput, check_file_path, check_removable, missing_bucket
-from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.registry import arrow_s3_options, open_fsspec, scheme_of
+from hudi_core.storage.failures import GuardedOutput, check_removable, missing_bucket
+from hudi_core.storage.registry import arrow_s3_options, open_storage, scheme_of
 
 ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """Base and log files: local, by Arrow where its wheel has the scheme, else fsspec; errors of open_storage."""
-    storage_options, scheme = options or {}, scheme_of(uri)
-    if scheme == "file":
-        return LocalStorage(uri, SizeLimits.of(storage_options))
-    if scheme in ARROW_SCHEMES:
-        return open_arrow_storage(uri, scheme, storage_options)
-    return open_fsspec(uri, scheme, storage_options)
+    """Base and log files: by Arrow where its wheel has the scheme, else by open_storage, whose errors it raises."""
+    scheme = scheme_of(uri)
+    return open_arrow_storage(uri, scheme, options or {}) if scheme in ARROW_SCHEMES else open_storage(uri, options)
 
 
 def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """For tasks that only delete: an object store by fsspec where its library is installed, else as open_data_storage.
+    """For tasks that only delete: by open_storage where its library is installed, else as open_data_storage.
     Arrow puts an empty object in the place of the folder, each time that it deletes a file of one
     (S3FileSystem::DeleteFile).
     """
-    if scheme_of(uri) == "file":
-        return open_data_storage(uri, options)
     try:
-        return open_fsspec(uri, scheme_of(uri), options or {})
+        return open_storage(uri, options)
     except ConfigError:
         # No such library on this executor; options that are wrong are wrong for Arrow, too.
         return open_data_storage(uri, options)
@@ -68,11 +61,9 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
 
 
 class ArrowStorage(LibraryStorage):
-    """Storage over an Arrow file system. It cannot create exclusively."""
+    """Storage over an Arrow file system."""
 
     failures = (pa.ArrowException,)
-    supports_exclusive_create = False
-    supports_conditional_write = False
 
     def __init__(self, filesystem: arrow_fs.FileSystem, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> None:
         has_folders = isinstance(filesystem, (arrow_fs.LocalFileSystem, arrow_fs.HadoopFileSystem))
@@ -117,15 +108,6 @@ class ArrowStorage(LibraryStorage):
         with self._calls(path), self._fs.open_output_stream(target) as file:
             file.write(data)
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
-        raise self._refused(path, "cannot create a file exclusively")
-
-    def read_versioned(self, path: str) -> tuple[bytes, str]:
-        raise self._refused(path, "have no versions")
-
-    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        raise self._refused(path, "cannot write conditionally")
-
     def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._target(folder)
@@ -146,12 +128,6 @@ class ArrowStorage(LibraryStorage):
                 self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
             file = self._fs.open_output_stream(target)
         return cast(BinaryIO, GuardedOutput(file, lambda _: self._calls(path)))
-
-    def _refused(self, path: str, what: str) -> UnsupportedError:
-        check_file_path(path, self.uri)
-        return UnsupportedError(
-            f"Arrow's file systems {what}", path=path, remedy="open the table with open_storage for timeline and locks"
-        )
 
     def _remove(self, target: str) -> None:
         self._fs.delete_file(target)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Final, Protocol, cast
 
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import StorageNotFoundError, UnsupportedError
 from hudi_core.model.size_limits import SizeLimits
 from hudi_core.storage.failures import GuardedInput, check_file_path, translated
 
@@ -152,6 +152,8 @@ class LibraryStorage(Storage):
 
     failures: ClassVar[tuple[type[Exception], ...]]
     """What the library raises beside OSError."""
+    supports_exclusive_create = False
+    supports_conditional_write = False
 
     def __init__(self, fs: Any, root: str, uri: str, limits: SizeLimits, *, has_folders: bool) -> None:
         self.uri = uri
@@ -159,6 +161,19 @@ class LibraryStorage(Storage):
         self._fs = fs
         self._root = root.rstrip("/")
         self._has_folders = has_folders
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        raise self._refused(path, "create a file exclusively, so it cannot carry a timeline")
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        raise self._refused(path, "write conditionally")
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        raise self._refused(path, "write conditionally")
+
+    def _refused(self, path: str, what: str) -> UnsupportedError:
+        remedy = "keep the table on S3 or on a local file system, or use another lock provider"
+        return UnsupportedError(f"{self.uri} cannot {what}", path=check_file_path(path, self.uri), remedy=remedy)
 
     def delete(self, path: str) -> bool:
         target = self._file(path)

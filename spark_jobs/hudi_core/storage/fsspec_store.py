@@ -1,4 +1,4 @@
-"""A table on any storage that fsspec reaches; on S3, whose conditional writes create exclusively, with its timeline."""
+"""A table on any storage that fsspec reaches. On S3, with its timeline: s3_conditional.py."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from typing import Any, BinaryIO, cast
 
 from fsspec.spec import AbstractBufferedFile
 
-from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import StorageError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, limit_of
 from hudi_core.storage.base import ByteRange, FileInfo, LibraryStorage, by_path
 from hudi_core.storage.failures import LIBRARY_FAILURES, GuardedOutput, check_removable, service_code
-from hudi_core.storage.s3_conditional import S3Conditional
 
-EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
-"""Schemes where an exclusive create is proven. fsspec's own `x` mode elsewhere shows partial content or races."""
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""
 
-_VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
 
@@ -32,11 +28,7 @@ class FsspecStorage(LibraryStorage):
     failures = LIBRARY_FAILURES
 
     def __init__(self, fs: Any, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> None:
-        protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-        super().__init__(fs, root, uri, limits, has_folders=bool(protocols & FOLDER_PROTOCOLS))
-        self.supports_exclusive_create = bool(protocols & EXCLUSIVE_PROTOCOLS)
-        self.supports_conditional_write = self.supports_exclusive_create
-        self._s3 = S3Conditional(fs, uri)
+        super().__init__(fs, root, uri, limits, has_folders=bool(protocols_of(fs) & FOLDER_PROTOCOLS))
 
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
@@ -56,19 +48,8 @@ class FsspecStorage(LibraryStorage):
     def list_tree(self, folder: str) -> list[FileInfo]:
         if self._has_folders:
             return super().list_tree(folder)
-        check_relative_path(folder, source=self.uri)
-        target = self._target(folder)
-        try:
-            with self._calls(folder):
-                self._fs.invalidate_cache(target)
-                listed = self._fs.find(target, detail=True)
-        except StorageNotFoundError:
-            return []
-        return by_path(
-            _info(self._relative(name), info)
-            for name, info in listed.items()
-            if info["type"] == "file" and name.startswith(target + "/")
-        )
+        below = self._children(folder, deep=True)
+        return by_path(_info(path, info) for path, info in below if info["type"] == "file")
 
     def read(self, path: str) -> bytes:
         # One request by a range that ends behind the limit: the size need not be asked for.
@@ -108,21 +89,6 @@ class FsspecStorage(LibraryStorage):
             self._make_parent(target)
             self._fs.pipe_file(target, bytes(data))
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
-        target = self._file(path)
-        self._require_conditions(path, "create a file exclusively, so it cannot carry a timeline")
-        self._s3.put(target, bytes(data), path=path, version=None)
-
-    def read_versioned(self, path: str) -> tuple[bytes, str]:
-        target = self._file(path)
-        self._require_conditions(path, "write conditionally")
-        return self._s3.read(target, path=path, check=lambda size: self.limits.check_file(path, size))
-
-    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        target = self._file(path)
-        self._require_conditions(path, "write conditionally")
-        return self._s3.put(target, bytes(data), path=path, version=version)
-
     def delete_folder(self, folder: str) -> list[str]:
         check_removable(folder, self.uri)
         target = self._target(folder)
@@ -160,12 +126,6 @@ class FsspecStorage(LibraryStorage):
         discards = discard if can_discard else None
         return cast(BinaryIO, GuardedOutput(file, lambda _: self._calls(path), discard=discards))
 
-    def _target(self, path: str) -> str:
-        if _VERSION_SUFFIX in path and self.supports_exclusive_create:
-            message = f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version"
-            raise UnsupportedError(message, path=path, remedy="rename the partition value")
-        return super()._target(path)
-
     def _remove(self, target: str) -> None:
         self._fs.rm_file(target)
 
@@ -177,26 +137,25 @@ class FsspecStorage(LibraryStorage):
         with suppress(FileNotFoundError):  # another process removed it, which is the requested state
             self._fs.rm_file(target)
 
-    def _children(self, folder: str) -> list[tuple[str, Mapping[str, Any]]]:
+    def _children(self, folder: str, *, deep: bool = False) -> list[tuple[str, Mapping[str, Any]]]:
+        """What is in `folder`, and with `deep` the files below it, by path."""
         check_relative_path(folder, source=self.uri)
         target = self._target(folder)
         try:
             with self._calls(folder):
                 self._fs.invalidate_cache(target)
-                listed = self._fs.ls(target, detail=True)
+                listed = self._fs.find(target, detail=True).values() if deep else self._fs.ls(target, detail=True)
         except StorageNotFoundError:
             return []
         prefix = target + "/"
-        below = [(str(info["name"]).rstrip("/"), info) for info in listed]
+        below = [(str(info["name"]) if deep else str(info["name"]).rstrip("/"), info) for info in listed]
         # An object store may list the folder's own marker object, or the file of that name, besides what is in the
         # folder.
         return [(self._relative(name), info) for name, info in below if name.startswith(prefix)]
 
-    def _require_conditions(self, path: str, what: str) -> None:
-        if not self.supports_conditional_write:
-            message = f"{self.uri} cannot {what}"
-            remedy = "keep the table on S3 or on a local file system, or use another lock provider"
-            raise UnsupportedError(message, path=path, remedy=remedy)
+
+def protocols_of(fs: Any) -> set[str]:
+    return {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
 
 
 def _info(path: str, info: Mapping[str, Any]) -> FileInfo:

@@ -55,6 +55,8 @@ class RecordingStorage:
         self.supports_exclusive_create = inner.supports_exclusive_create
         self.supports_conditional_write = inner.supports_conditional_write
         self._inner = inner
+        self.stat, self.exists, self.list_tree = inner.stat, inner.exists, inner.list_tree
+        self.read_versioned, self.open_input = inner.read_versioned, inner.open_input
         self._events: list[tuple[str, bool]] = []
         """Paths in the order of their changes, and whether the file was there afterwards."""
         self._recordings = 0
@@ -74,12 +76,6 @@ class RecordingStorage:
                 if not self._recordings:
                     self._events.clear()
 
-    def stat(self, path: str) -> FileInfo:
-        return self._inner.stat(path)
-
-    def exists(self, path: str) -> bool:
-        return self._inner.exists(path)
-
     def list_files(self, folder: str) -> list[FileInfo]:
         return self._inner.list_files(folder)
 
@@ -89,20 +85,11 @@ class RecordingStorage:
     def list_folders(self, folder: str) -> list[str]:
         return self._inner.list_folders(folder)
 
-    def list_tree(self, folder: str) -> list[FileInfo]:
-        return self._inner.list_tree(folder)
-
     def read(self, path: str) -> bytes:
         return self._inner.read(path)
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
         return self._inner.read_range(path, span)
-
-    def read_versioned(self, path: str) -> tuple[bytes, str]:
-        return self._inner.read_versioned(path)
-
-    def open_input(self, path: str) -> BinaryIO:
-        return self._inner.open_input(path)
 
     def write(self, path: str, data: bytes) -> None:
         with self._changing(path):

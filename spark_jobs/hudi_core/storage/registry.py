@@ -51,7 +51,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
     try:
         import fsspec  # here, so that executors, whose data path is Arrow, need no fsspec
 
-        from hudi_core.storage.fsspec_store import FsspecStorage
+        from hudi_core.storage.s3_conditional import fsspec_storage
 
         kind = fsspec.get_filesystem_class(scheme)
     except (ImportError, ValueError) as error:
@@ -71,7 +71,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
         raise ConfigError(message, path=uri, remedy=remedy) from error
     except Exception as error:  # of the scheme's library, which may raise anything
         raise to_storage_error(error, "", uri) from error
-    return FsspecStorage(fs, root, uri, SizeLimits.of(options))
+    return fsspec_storage(fs, root, uri, SizeLimits.of(options))
 
 
 def scheme_of(uri: str) -> str:

@@ -1,5 +1,5 @@
-"""Conditional writes on S3: create if absent, replace if unchanged, and what to make of an answer that got lost.
-Whether a storage keeps what these promise: probe.py.
+"""A table on S3, with its timeline, by conditional writes: create if absent, replace if unchanged, and what to make of
+an answer that got lost. Whether a storage keeps what these promise: probe.py.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from fsspec.asyn import sync
@@ -18,47 +19,58 @@ from hudi_core.errors import (
     StorageError,
     StorageExistsError,
     StorageNotFoundError,
+    UnsupportedError,
 )
-from hudi_core.storage.failures import LIBRARY_FAILURES, service_code, to_storage_error, translated
+from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
+from hudi_core.storage.failures import LIBRARY_FAILURES, service_code, to_storage_error
+from hudi_core.storage.fsspec_store import FsspecStorage, protocols_of
 
 _TAG = "airflow-hudi-create"
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.1
 _CONDITIONS = frozenset({"IfMatch", "IfNoneMatch"})
+_VERSION_SUFFIX = "?versionId="
 
 
-Check = Callable[[int], None]
+def fsspec_storage(fs: Any, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> FsspecStorage:
+    """The storage over a file system of fsspec. Only on S3 is an exclusive create proven: fsspec's own `x` mode
+    elsewhere shows partial content or races.
+    """
+    return (S3Storage if protocols_of(fs) & {"s3", "s3a"} else FsspecStorage)(fs, root, uri, limits)
 
 
-class S3Conditional:
-    """Objects of one s3fs file system. `target` is s3fs's own name of an object, `path` the one for messages."""
+class S3Storage(FsspecStorage):
+    """Storage over an s3fs file system. `target` is s3fs's own name of an object, `path` the one for messages."""
 
-    def __init__(self, fs: Any, uri: str) -> None:
-        self._fs = fs
-        self._uri = uri
-        self._checked = False
+    supports_exclusive_create = True
+    supports_conditional_write = True
+    _checked = False
 
-    def read(self, target: str, *, path: str, check: Check) -> tuple[bytes, str]:
-        """The content and its ETag, of one answer. `check` raises for too many bytes, before they are read."""
-        with translated(path, self._uri, LIBRARY_FAILURES):
-            data, etag = sync(self._fs.loop, _get, self._fs, target, check)
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        self.write_if(path, data, version=None)
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        """The content and its ETag, of one answer."""
+        target = self._file(path)
+        with self._calls(path):
+            data, etag = sync(self._fs.loop, _get, self._fs, target, partial(self.limits.check_file, path))
         return bytes(data), str(etag)
 
-    def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
-        """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag. The errors are those of
-        Storage.write_if. A client that loses the answer sends the PUT again, and the condition fails because of its own
-        object. So every attempt is tagged, and the tag of the stored object decides: after a failed conditional PUT the
-        outcome is unknown, whatever the client raises (botocore's errors of connections are no OSError). A 409 (another
-        conditional write is in progress) is tried again.
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        """One PUT with `If-None-Match: *` (None) or `If-Match`. A client that loses the answer sends the PUT again, and
+        the condition fails because of its own object. So every attempt is tagged, and the tag of the stored object
+        decides: after a failed conditional PUT the outcome is unknown, whatever the client raises (botocore's errors of
+        connections are no OSError). A 409 (another conditional write is in progress) is tried again.
         """
+        target, content = self._file(path), bytes(data)
         self._check_client(path)
         tag = uuid.uuid4().hex
         condition = {"mode": "create"} if version is None else {"IfMatch": version}
         # From twice this size on s3fs sends parts: it gives them no If-Match then, and no ETag back.
-        part_bytes = len(data) + 1
+        part_bytes = len(content) + 1
         for attempt in range(_ATTEMPTS):
             try:
-                answer = self._fs.pipe_file(target, data, chunksize=part_bytes, Metadata={_TAG: tag}, **condition)
+                answer = self._fs.pipe_file(target, content, chunksize=part_bytes, Metadata={_TAG: tag}, **condition)
             except LIBRARY_FAILURES as error:
                 etag = self._outcome(target, path, tag, version, error)
                 if etag is not None:
@@ -67,8 +79,14 @@ class S3Conditional:
                 return _etag(answer)
             time.sleep(_PAUSE_SECONDS * 2**attempt)
         raise StorageError(
-            f"{self._uri} answered {_ATTEMPTS} times that another conditional write is under way", path=path
+            f"{self.uri} answered {_ATTEMPTS} times that another conditional write is under way", path=path
         )
+
+    def _target(self, path: str) -> str:
+        if _VERSION_SUFFIX in path:
+            message = f"s3fs takes {_VERSION_SUFFIX!r} in a name for a version"
+            raise UnsupportedError(message, path=path, remedy="rename the partition value")
+        return super()._target(path)
 
     def _outcome(self, target: str, path: str, tag: str, version: str | None, error: Exception) -> str | None:
         """The ETag when our attempt made the object after all, None for another attempt; any other outcome raises."""
@@ -80,13 +98,13 @@ class S3Conditional:
             if head is None and code == "ConditionalRequestConflict":
                 return None
             if head is not None or _is_precondition(error, code):  # there now, or when the store answered
-                raise StorageExistsError(f"the file exists already in {self._uri}", path=path) from error
-            raise to_storage_error(error, path, self._uri) from error
+                raise StorageExistsError(f"the file exists already in {self.uri}", path=path) from error
+            raise to_storage_error(error, path, self.uri) from error
         if head is None or _etag(head) != version or _is_precondition(error, code):
-            raise StorageConflictError(f"the file has another version in {self._uri}, or is gone", path=path) from error
+            raise StorageConflictError(f"the file has another version in {self.uri}, or is gone", path=path) from error
         if code == "ConditionalRequestConflict":
             return None
-        raise to_storage_error(error, path, self._uri) from error
+        raise to_storage_error(error, path, self.uri) from error
 
     def _head(self, target: str, path: str, error: Exception) -> dict[str, Any] | None:
         """The object's tags and ETag; None when it is absent. Raises the write's own error when that is unknown."""
@@ -94,17 +112,17 @@ class S3Conditional:
         try:
             return cast("dict[str, Any]", self._fs.call_s3("head_object", Bucket=bucket, Key=key))
         except FileNotFoundError as missing:
-            if not isinstance(to_storage_error(missing, path, self._uri), StorageNotFoundError):
-                raise to_storage_error(error, path, self._uri) from error
+            if not isinstance(to_storage_error(missing, path, self.uri), StorageNotFoundError):
+                raise to_storage_error(error, path, self.uri) from error
             return None
         except LIBRARY_FAILURES:
-            raise to_storage_error(error, path, self._uri) from error
+            raise to_storage_error(error, path, self.uri) from error
 
     def _check_client(self, path: str) -> None:
         """Refuses a client without conditions: s3fs would drop the argument, and so overwrite."""
         if self._checked:
             return
-        with translated(path, self._uri, LIBRARY_FAILURES):
+        with self._calls(path):
             known = self._fs.s3.meta.service_model.operation_model("PutObject").input_shape.members
         if not set(known) >= _CONDITIONS:
             raise ConfigError(
@@ -113,7 +131,7 @@ class S3Conditional:
         self._checked = True
 
 
-async def _get(fs: Any, target: str, check: Check) -> tuple[bytes, str]:
+async def _get(fs: Any, target: str, check: Callable[[int], None]) -> tuple[bytes, str]:
     bucket, key, _ = fs.split_path(target)
     answer = await fs._call_s3("get_object", Bucket=bucket, Key=key)
     try:

@@ -10,7 +10,7 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, 
 from botocore.parsers import ResponseParserError
 
 from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
-from hudi_core.storage.s3_conditional import S3Conditional
+from hudi_core.storage.s3_conditional import S3Storage
 
 
 class Refusal(OSError):
@@ -63,6 +63,8 @@ class FakeS3:
     """s3fs over a dictionary. `script` says what becomes of the next PUTs: a code to refuse with, or of CONNECTIONS;
     `lost:<code>` when it took effect all the same.
     """
+
+    protocol = "s3"
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -142,8 +144,8 @@ def fs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
 
 @pytest.fixture
 def put(fs: FakeS3) -> Callable[..., str]:
-    storage = S3Conditional(fs, "s3://b/t")
-    return lambda data, version=None: storage.put("b/t/x", data, path="x", version=version)
+    storage = S3Storage(fs, "b/t", "s3://b/t")
+    return lambda data, version=None: storage.write_if("x", data, version=version)
 
 
 def test_each_condition_is_sent_and_its_failure_raised(fs: FakeS3, put: Callable[..., str]) -> None:
@@ -154,7 +156,7 @@ def test_each_condition_is_sent_and_its_failure_raised(fs: FakeS3, put: Callable
     for version in (first, '"else"'):
         with pytest.raises(StorageConflictError):
             put(b"three", version)
-    assert S3Conditional(fs, "s3://b/t").read("b/t/x", path="x", check=[].append) == (b"two", second)
+    assert S3Storage(fs, "b/t", "s3://b/t").read_versioned("x") == (b"two", second)
     assert fs.bodies[0].closed
     fs.objects.clear()
     with pytest.raises(StorageConflictError, match="gone"):
@@ -254,7 +256,7 @@ def test_content_that_breaks_off_is_an_error(fs: FakeS3, put: Callable[..., str]
     put(b"one")
     fs.body_error = error
     with pytest.raises(StorageError):
-        S3Conditional(fs, "s3://b/t").read("b/t/x", path="x", check=[].append)
+        S3Storage(fs, "b/t", "s3://b/t").read_versioned("x")
     assert fs.bodies[-1].closed
     with pytest.raises(StorageNotFoundError):
-        S3Conditional(fs, "s3://b/t").read("b/t/y", path="y", check=[].append)
+        S3Storage(fs, "b/t", "s3://b/t").read_versioned("y")
