@@ -136,11 +136,15 @@ def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
     dropped = tuple(
         check_partition(item, source=path) for item in texts(raw, "partitionsToBeDeleted", path=path) if item
     )
+    retained = member(raw, "earliestInstantToRetain", dict, path=path)
+    earliest = (
+        [] if retained is None else [text(retained, name, path=path) for name in ("timestamp", "action", "state")]
+    )
     return CleanPlan(
         policy=text(raw, "policy", path=path),
         files=member(raw, source, dict, path=path, default={}),
         last_completed=text(raw, "lastCompletedCommitTimestamp", path=path),
-        earliest=_earliest(raw, path),
+        earliest=RetainedInstant(*earliest) if earliest else None,
         dropped_partitions=dropped,
         extra_metadata=text_map(raw, "extraMetadata", path=path),
     )
@@ -168,15 +172,6 @@ def _data_file(item: Any, partition: str, path: str) -> str:
     if parse_data_file(name) is None:
         raise FormatError(f"{value!r} is neither a base file nor a log file", path=path, remedy=_REMEDY)
     return name
-
-
-def _earliest(raw: dict[str, Any], path: str) -> RetainedInstant | None:
-    found = member(raw, "earliestInstantToRetain", dict, path=path)
-    if found is None:
-        return None
-    return RetainedInstant(
-        text(found, "timestamp", path=path), text(found, "action", path=path), text(found, "state", path=path)
-    )
 
 
 def encode_clean_metadata(metadata: CleanMetadata) -> bytes:

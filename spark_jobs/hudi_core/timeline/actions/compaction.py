@@ -177,7 +177,6 @@ def _to_avro(operation: CompactionOperation) -> dict[str, Any]:
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
         "metrics": dict(operation.metrics),
-        "bootstrapFilePath": None,
     }
 
 

@@ -94,13 +94,17 @@ def encode_datum(
     later_fields: Sequence[dict[str, Any]] = (),
     later_in: str | None = None,
 ) -> bytes:
-    """In the schema that Hudi 0.15 writes, with `later_fields` in it, or in the record of its field `later_in`."""
+    """In the schema that Hudi 0.15 writes, with `later_fields` in it, or in the records of its field `later_in`. What
+    `datum` has not is the schema's default, as `version` is.
+    """
     return write_container(_with_fields(load_schema(schema_name), later_fields, later_in), [datum], metadata)
 
 
 def _with_fields(schema: dict[str, Any], later: Sequence[dict[str, Any]], within: str | None) -> dict[str, Any]:
     if not later:
         return schema
+    if schema["type"] == "array":
+        return {**schema, "items": _with_fields(schema["items"], later, within)}
     if within is None:
         return {**schema, "fields": [*schema["fields"], *later]}
     fields = []
@@ -167,53 +171,39 @@ def member(raw: dict[str, Any], name: str, kind: type | tuple[type, ...], *, pat
     return value
 
 
-def _of_items(raw: dict[str, Any], name: str, kind: type, fits: Callable[[Any], bool], expected: str, path: str) -> Any:
-    """A list or map whose items all fit, empty when it is absent or null."""
-    if raw.get(name) is None:
-        return kind()
-    found = member(raw, name, kind, path=path)
-    if not all(map(fits, found.values() if kind is dict else found)):
+def _of_items(raw: dict[str, Any], name: str, kind: type, of: type, expected: str, path: str) -> Any:
+    items = member(raw, name, kind, path=path, default=kind())
+    if not all(isinstance(item, of) for item in (items.values() if kind is dict else items)):
         raise CorruptFileError(f"{name!r} holds something other than {expected}", path=path)
-    return found
-
-
-def _is_record(item: Any) -> bool:
-    return isinstance(item, dict)
-
-
-def _is_text(item: Any) -> bool:
-    return isinstance(item, str)
-
-
-def _is_number(item: Any) -> bool:
-    return isinstance(item, float | int) and abs(item) < 2**63
+    return items
 
 
 def records(raw: dict[str, Any], name: str, *, path: str) -> list[dict[str, Any]]:
     """A list of records, empty when it is absent or null; raises CorruptFileError naming `path`, as all below."""
-    items: list[dict[str, Any]] = _of_items(raw, name, list, _is_record, "records", path)
+    items: list[dict[str, Any]] = _of_items(raw, name, list, dict, "records", path)
     return items
 
 
 def record_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, dict[str, Any]]:
-    items: dict[str, dict[str, Any]] = _of_items(raw, name, dict, _is_record, "records", path)
+    items: dict[str, dict[str, Any]] = _of_items(raw, name, dict, dict, "records", path)
     return items
 
 
 def texts(raw: dict[str, Any], name: str, *, path: str) -> list[str]:
-    items: list[str] = _of_items(raw, name, list, _is_text, "text", path)
+    items: list[str] = _of_items(raw, name, list, str, "text", path)
     return items
 
 
 def text_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, str]:
-    """A map of texts, empty when it is absent or null."""
-    items: dict[str, str] = _of_items(raw, name, dict, _is_text, "text", path)
+    items: dict[str, str] = _of_items(raw, name, dict, str, "text", path)
     return items
 
 
 def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
-    """A map of numbers that fit into a long, empty when it is absent or null."""
-    items: dict[str, float] = _of_items(raw, name, dict, _is_number, "numbers of 64 bits", path)
+    """A map of numbers that fit into a long."""
+    items: dict[str, float] = member(raw, name, dict, path=path, default={})
+    if not all(isinstance(item, float | int) and abs(item) < 2**63 for item in items.values()):
+        raise CorruptFileError(f"{name!r} holds something other than numbers of 64 bits", path=path)
     return items
 
 

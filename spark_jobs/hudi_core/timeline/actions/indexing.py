@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final
 
-from hudi_core.codec.avro.container import write_container
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.partition import check_file_name
-from hudi_core.timeline.actions.content import decode_record, load_schema, member, records, text, text_map
+from hudi_core.timeline.actions.content import decode_record, encode_datum, member, records, text, text_map
 
 PLAN_VERSION: Final = 1
-_PLAN: Final = "HoodieIndexPlan"
-_METADATA: Final = "HoodieIndexCommitMetadata"
+_INFOS: Final = "indexPartitionInfos"
+_TEXTS: Final = {
+    "type": "map",
+    "values": {"type": "string", "avro.java.string": "String"},
+    "avro.java.string": "String",
+}
+_EXTRA: Final = {"name": "extraMetadata", "type": ["null", _TEXTS], "default": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,12 @@ class IndexedPartition:
 
 def encode_index_plan(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
     """The content of `<T>.indexing.requested`; `extra`: with the field of that name (TableVersion.index_plan_extra)."""
-    return write_container(
-        _schema(_PLAN, extra), [{"version": PLAN_VERSION, "indexPartitionInfos": _infos(partitions, extra)}]
-    )
+    return _encoded("HoodieIndexPlan", partitions, extra)
 
 
 def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
     """The content of the completed file; Hudi leaves the operation type empty (RunIndexActionExecutor)."""
-    datum = {"version": PLAN_VERSION, "operationType": None, "indexPartitionInfos": _infos(partitions, extra)}
-    return write_container(_schema(_METADATA, extra), [datum])
+    return _encoded("HoodieIndexCommitMetadata", partitions, extra)
 
 
 def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]:
@@ -64,22 +63,10 @@ def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]
     return partitions
 
 
-def _infos(partitions: Sequence[IndexedPartition], extra: bool) -> list[dict[str, Any]]:
-    return [
-        {"version": PLAN_VERSION, "metadataPartitionPath": item.name, "indexUptoInstant": item.up_to}
+def _encoded(schema: str, partitions: Sequence[IndexedPartition], extra: bool) -> bytes:
+    infos: list[dict[str, Any]] = [
+        {"metadataPartitionPath": item.name, "indexUptoInstant": item.up_to}
         | ({"extraMetadata": dict(item.extra)} if extra else {})
         for item in partitions
     ]
-
-
-@cache
-def _schema(name: str, extra: bool) -> dict[str, Any]:
-    schema = load_schema(name)
-    if not extra:
-        return schema
-    schema = copy.deepcopy(schema)
-    texts = {"type": "string", "avro.java.string": "String"}
-    info = next(item for item in schema["fields"] if item["name"] == "indexPartitionInfos")["type"][1]["items"]
-    extra_type = ["null", {"type": "map", "values": texts, "avro.java.string": "String"}]
-    info["fields"].append({"name": "extraMetadata", "type": extra_type, "default": None})
-    return schema
+    return encode_datum(schema, {_INFOS: infos}, later_fields=[_EXTRA] if extra else (), later_in=_INFOS)

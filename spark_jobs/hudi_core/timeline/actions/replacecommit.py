@@ -32,7 +32,6 @@ from hudi_core.timeline.actions.content import (
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
-_VERSION: Final = 1
 TOKEN_KEY: Final = "airflow_hudi.token"
 """The extra-metadata key of the token by which an overwrite is identified when it is requested again."""
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
@@ -143,23 +142,13 @@ def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) 
     """`address` gives the full address, which real Hudi opens; the schema is of 0.15, or of 1.x where it must be."""
     clustering: dict[str, Any] = {
         "inputGroups": [_group_to_avro(group, address) for group in plan.groups],
-        "strategy": {
-            "strategyClassName": plan.strategy_class,
-            "strategyParams": dict(plan.strategy_params),
-            "version": _VERSION,
-        },
+        "strategy": {"strategyClassName": plan.strategy_class, "strategyParams": dict(plan.strategy_params)},
         "extraMetadata": dict(plan.extra_metadata),
-        "version": _VERSION,
         "preserveHoodieMetadata": plan.preserves_metadata,
     }
     if plan.missing_partitions is not None:
         clustering[MISSING_PARTITIONS] = list(plan.missing_partitions)
-    requested = {
-        "operationType": Operation.CLUSTER,
-        "clusteringPlan": clustering,
-        "extraMetadata": {},
-        "version": _VERSION,
-    }
+    requested = {"operationType": Operation.CLUSTER, "clusteringPlan": clustering, "extraMetadata": {}}
     return _encoded(requested, of_hudi_1=plan.missing_partitions is not None)
 
 
@@ -186,8 +175,6 @@ def _group_to_avro(group: ClusteringGroup, address: Callable[[str], str]) -> dic
         "slices": [_slice_to_avro(item, address) for item in group.slices],
         "metrics": dict(group.metrics),
         "numOutputFileGroups": group.outputs,
-        "extraMetadata": None,
-        "version": _VERSION,
     }
 
 
@@ -198,7 +185,6 @@ def _slice_to_avro(item: ClusteringSlice, address: Callable[[str], str]) -> dict
         "fileId": item.file_id,
         "partitionPath": item.partition,
         "bootstrapFilePath": "",
-        "version": _VERSION,
     }
 
 
@@ -212,9 +198,8 @@ def encode_requested_overwrite(
     extra = {**({} if token is None else {TOKEN_KEY: token}), **(process or {})}
     requested = {
         "operationType": operation if named else None,
-        "clusteringPlan": None,
         "extraMetadata": extra if extra or named else None,
-        "version": _VERSION if named else None,
+        "version": 1 if named else None,
     }
     return _encoded(requested, of_hudi_1=layout == 2)
 

@@ -97,7 +97,6 @@ def encode_rollback_plan(
                 }
                 for request in requests
             ],
-            "version": 1,
         },
         metadata={_RELEASE: VERSION.encode()} | ({_OF_COMPLETED: b"true"} if completed else {}),
     )
@@ -164,7 +163,6 @@ def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:
         "totalFilesDeleted": metadata.files_deleted,
         "commitsRollback": [metadata.instant],
         "partitionMetadata": by_partition,
-        "version": 1,
         "instantsRollback": [{"commitTime": metadata.instant, "action": metadata.action}],
     }
 
@@ -203,10 +201,6 @@ def _sizes(raw: dict[str, Any], name: str, path: str) -> dict[str, int]:
     return {file: int(size) for file, size in numbers(raw, name, path=path).items()}
 
 
-PLAN_VERSION: Final = 2
-"""Names the instant that the table is restored to (RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2)."""
-
-
 @dataclass(frozen=True, slots=True)
 class RestoredInstant:
     """An instant that a restore takes away: its requested time, and its action as the timeline showed it."""
@@ -234,8 +228,7 @@ class RestoreMetadata:
 
 
 def encode_restore_plan(plan: RestorePlan) -> bytes:
-    instants = _infos(plan.instants)
-    datum = {"instantsToRollback": instants, "version": PLAN_VERSION, "savepointToRestoreTimestamp": plan.target}
+    datum = {"instantsToRollback": _infos(plan.instants), "savepointToRestoreTimestamp": plan.target}
     return encode_datum("HoodieRestorePlan", datum)
 
 
@@ -259,7 +252,6 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
             "timeTakenInMillis": metadata.time_taken_ms,
             "instantsToRollback": [instant.time for instant in metadata.instants],
             "hoodieRestoreMetadata": {time: [metadata_datum(done)] for time, done in metadata.rollbacks.items()},
-            "version": 1,
             "restoreInstantInfo": _infos(metadata.instants),
         },
     )
@@ -290,7 +282,6 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
                 partition: {"partitionPath": partition, "savepointDataFile": list(names)}
                 for partition, names in metadata.files.items()
             },
-            "version": 1,
         },
     )
 
