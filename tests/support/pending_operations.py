@@ -141,8 +141,8 @@ class Operations:
 
 
 def describe(value: Any) -> str:
-    """The instants of a verdict."""
-    return ",".join(other.instant for other, _ in value.conflicts)
+    """The instants that conflict."""
+    return ",".join(other.instant for other, _ in value)
 
 
 def cut_plan(active: ActiveTimeline, table: Path) -> list[str]:

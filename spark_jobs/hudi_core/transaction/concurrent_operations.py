@@ -20,7 +20,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict, candidates, judge
+from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, candidates, judge, refuse
 
 _NO_WRITERS = REPLACING_ACTIONS | {Action.COMPACTION}
 _PENDING = _NO_WRITERS | {Action.DELTA_COMMIT, Action.COMMIT}
@@ -49,14 +49,14 @@ class ConflictCheck:
     blocks_on_requested: bool = False
 
     def __call__(self, timeline: Timeline) -> None:
-        self.verdict(timeline).check()
+        refuse(self.conflicts(timeline))
 
-    def verdict(self, timeline: Timeline) -> Verdict:
-        """The verdict on `timeline`. Raises FormatError for a plan or metadata that cannot be read."""
+    def conflicts(self, timeline: Timeline) -> list[tuple[ConcurrentOperation, str]]:
+        """See judge. Raises FormatError for a plan or metadata that cannot be read."""
         others, rules = self._others(timeline), RULES[self.release]
         start, merge_on_read = self.operation_start, self.merge_on_read
         chosen = candidates(self.this, others, start, self.strategy, rules, merge_on_read=merge_on_read)
-        operations = (found for other in chosen if (found := read_operation(self.active, other)) is not None)
+        operations = filter(None, (read_operation(self.active, other) for other in chosen))
         return judge(self.this, operations, self.strategy, blocks_on_requested=self.blocks_on_requested)
 
     def _others(self, timeline: Timeline) -> list[Other]:

@@ -9,7 +9,7 @@ times are comparisons of text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,23 +91,6 @@ class ConcurrentOperation:
         return f"{self.state.value} {self.action} {self.instant}"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The conflicts, each with the other operation and a message; the operation may complete without any."""
-
-    conflicts: tuple[tuple[ConcurrentOperation, str], ...] = ()
-
-    def check(self) -> None:
-        if self.conflicts:
-            raise ConflictError(
-                "; ".join(text for _, text in self.conflicts),
-                remedy=(
-                    "run it again when the other one has ended; which side yields is set by "
-                    "hoodie.write.lock.conflict.resolution.strategy"
-                ),
-            )
-
-
 def is_compared(action: str, kind: str | None, mode: str | None, strategy: Strategy) -> bool:
     """Whether Hudi compares a commit with others at all (HoodieWriteConfig.needResolveWriteConflict). `mode` is
     `hoodie.write.concurrency.mode`, None for optimistic control: this engine is never a table's only writer.
@@ -154,13 +137,24 @@ def judge(
     strategy: Strategy = Strategy.SIMPLE,
     *,
     blocks_on_requested: bool = False,
-) -> Verdict:
-    """The verdict over candidates. `blocks_on_requested`: a clustering yields to live ingestion that has not recorded
-    yet what it writes (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError
-    where a bucket's file id has no number.
+) -> list[tuple[ConcurrentOperation, str]]:
+    """The candidates that conflict, each with a message; without any the operation may complete. `blocks_on_requested`:
+    a clustering yields to live ingestion that has not recorded yet what it writes
+    (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError where a bucket's file
+    id has no number.
     """
-    found = [(other, _conflict(this, other, strategy, blocks_on_requested)) for other in others]
-    return Verdict(tuple((other, text) for other, text in found if text is not None))
+    compared = ((other, _conflict(this, other, strategy, blocks_on_requested)) for other in others)
+    return [(other, text) for other, text in compared if text is not None]
+
+
+def refuse(conflicts: Sequence[tuple[ConcurrentOperation, str]]) -> None:
+    """Raises ConflictError where there are any."""
+    if conflicts:
+        remedy = (
+            "run it again when the other one has ended; which side yields is set by "
+            "hoodie.write.lock.conflict.resolution.strategy"
+        )
+        raise ConflictError("; ".join(text for _, text in conflicts), remedy=remedy)
 
 
 def _is_commit(other: Other) -> bool:

@@ -23,7 +23,7 @@ from hudi_core.transaction.concurrent_operations import (
     read_operation,
     rivals,
 )
-from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict
+from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other
 from tests.support.golden_timelines import every_table, load_timelines, timelines_of
 from tests.support.inflight_compactions import Layout
 from tests.support.memory_storage import MemoryStorage
@@ -49,13 +49,13 @@ class Timeline:
         action: str = Action.DELTA_COMMIT,
         operation_start: OperationStart | None = None,
         **options: object,
-    ) -> Verdict:
+    ) -> list[tuple[ConcurrentOperation, str]]:
         this = ConcurrentOperation(ME, action, State.INFLIGHT, "UPSERT", frozenset({G}))
         release = V6.conflict_release if self.active.layout == 1 else V9.conflict_release
         check = ConflictCheck(
             self.active, this, operation_start or OperationStart(EARLIER), strategy, release, True, **options
         )  # type: ignore[arg-type]
-        return check.verdict(self.active.load())
+        return check.conflicts(self.active.load())
 
 
 @pytest.fixture(params=[1, 2])
@@ -110,8 +110,8 @@ def test_a_service_gives_way_to_a_writer_that_has_announced_the_file_group(timel
     timeline.others.write("20260106000000001", H)
     timeline.others.write("20260106000000002", started=False)
     assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.COMPACTION)) == LATER
-    assert not timeline.verdict(Strategy.PREFER_WRITER).conflicts
-    assert not timeline.verdict(Strategy.SIMPLE).conflicts
+    assert not timeline.verdict(Strategy.PREFER_WRITER)
+    assert not timeline.verdict(Strategy.SIMPLE)
 
 
 def test_preferred_writers_go_by_when_it_completed(timeline: Timeline) -> None:
@@ -135,7 +135,7 @@ def test_a_clustering_that_waits_for_live_writers_reads_heartbeats(timeline: Tim
     timeline.others.write("20260106000000001", started=False)
     options = {"live": lambda: frozenset({LATER}), "blocks_on_requested": True}
     assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING, **options)) == LATER
-    assert not timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING).conflicts
+    assert not timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING)
 
 
 def test_as_a_precondition_it_raises(timeline: Timeline) -> None:

@@ -20,6 +20,7 @@ from hudi_core.transaction.conflict import (
     candidates,
     is_compared,
     judge,
+    refuse,
 )
 
 ME = "20260105000000000"
@@ -209,42 +210,39 @@ def other(
 
 
 def test_two_that_changed_one_file_group_conflict_and_the_error_names_it() -> None:
-    verdict = judge(me(), (other(H), other(G, H)))
-    assert [found for found, _ in verdict.conflicts] == [other(G, H)]
-    assert verdict.conflicts
+    conflicts = judge(me(), (other(H), other(G, H)))
+    assert [found for found, _ in conflicts] == [other(G, H)]
     with pytest.raises(ConflictError, match=f"completed deltacommit {LATER} changes .* p/f-0") as caught:
-        verdict.check()
+        refuse(conflicts)
     assert caught.value.exit_code == 3
     assert "hoodie.write.lock.conflict.resolution.strategy" in str(caught.value.remedy)
-    judge(me(), (other(H), other(FileGroupId("q", "f-0")))).check()
+    refuse(judge(me(), (other(H), other(FileGroupId("q", "f-0")))))
 
 
 def test_many_shared_groups_are_counted_and_not_listed() -> None:
     groups = [FileGroupId("p", f"{number:04d}") for number in range(50)]
-    ((_, text),) = judge(me(Action.DELTA_COMMIT, *groups), (other(*groups),)).conflicts
+    ((_, text),) = judge(me(Action.DELTA_COMMIT, *groups), (other(*groups),))
     assert text.endswith("p/0000, p/0001, p/0002 and 47 more")
 
 
 def test_an_earlier_compaction_is_no_conflict_and_a_later_one_is() -> None:
     for state in State:
-        assert not judge(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),)).conflicts
-        assert judge(me(), (other(G, time=LATER, kind="COMPACT", state=state),)).conflicts
+        assert not judge(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),))
+        assert judge(me(), (other(G, time=LATER, kind="COMPACT", state=state),))
 
 
 def test_a_log_compaction_commits_beside_writers_but_not_before_a_compaction_that_is_later() -> None:
     log_compaction = me(Action.LOG_COMPACTION, kind="LOG_COMPACT")
-    assert not judge(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER"))).conflicts
-    assert not judge(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),)).conflicts
-    assert judge(log_compaction, (other(G, time=LATER, kind="COMPACT"),)).conflicts
+    assert not judge(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER")))
+    assert not judge(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),))
+    assert judge(log_compaction, (other(G, time=LATER, kind="COMPACT"),))
 
 
 def test_a_rollback_conflicts_with_what_it_rolls_back_alone() -> None:
     rollback = ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), ME)
-    ((_, text),) = judge(me(), (rollback,)).conflicts
+    ((_, text),) = judge(me(), (rollback,))
     assert text == f"requested rollback {LATER} rolls it back"
-    assert not judge(
-        me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),)
-    ).conflicts
+    assert not judge(me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),))
 
 
 def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> None:
@@ -252,8 +250,8 @@ def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> 
         FileGroupId("p", f"{text}-0") for text in ("00000003-aaaa", "00000003-bbbb", "00000004-aaaa")
     )
     concurrent = (me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
-    assert [found for found, _ in judge(*concurrent).conflicts] == [other(same)]
-    assert not judge(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE).conflicts
+    assert [found for found, _ in judge(*concurrent)] == [other(same)]
+    assert not judge(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE)
     with pytest.raises(FormatError, match="names no bucket"):
         judge(me(), (other(H),), Strategy.BUCKET)
 
@@ -261,9 +259,9 @@ def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> 
 def test_a_clustering_may_wait_for_live_writers_that_have_not_recorded_what_they_write() -> None:
     requested = other(state=State.REQUESTED, kind=None)
     clustering = me(Action.CLUSTERING, kind="CLUSTER")
-    assert not judge(clustering, (requested,), Strategy.PREFER_WRITER).conflicts
-    assert judge(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).conflicts
-    assert not judge(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).conflicts
+    assert not judge(clustering, (requested,), Strategy.PREFER_WRITER)
+    assert judge(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
+    assert not judge(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +319,7 @@ def test_conflicts_need_a_shared_group_and_the_bucket_rule_is_never_milder(
     this = ConcurrentOperation(ME, Action.DELTA_COMMIT, State.INFLIGHT, "UPSERT", groups)
     simple = judge(this, tuple(others))
     buckets = judge(this, tuple(others), Strategy.BUCKET)
-    assert all(found.groups & groups for found, _ in simple.conflicts)
-    assert {found for found, _ in simple.conflicts} <= {found for found, _ in buckets.conflicts}
+    assert all(found.groups & groups for found, _ in simple)
+    assert {found for found, _ in simple} <= {found for found, _ in buckets}
     expected = [item for item in others if item.groups & groups and not (item.kind == "COMPACT" and item.instant < ME)]
-    assert [found for found, _ in simple.conflicts] == expected
+    assert [found for found, _ in simple] == expected
