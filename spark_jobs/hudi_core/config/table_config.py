@@ -245,7 +245,10 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
         return TableConfig.of(raw)
     # Every check that a reader makes, before anything is written.
     config = TableConfig.of(new)
-    data = render_properties(new, comments=_stamp())
+    now = datetime.now(timezone.utc)
+    stamp = now.isoformat(timespec="microseconds").replace("+00:00", "Z")  # the two comment lines that Hudi writes
+    comments = f"Updated at {stamp}", now.strftime("%a %b %d %H:%M:%S UTC %Y")
+    data = render_properties(new, comments=comments)
     try:
         storage.create_exclusive(BACKUP, old)
     except StorageExistsError as error:
@@ -275,12 +278,4 @@ def _recovered(storage: Storage) -> bytes:
         return data
     raise failure or ConfigError(
         f"{storage.uri} is not a Hudi table: the file is missing", path=PROPERTIES, remedy="check the table's address"
-    )
-
-
-def _stamp() -> tuple[str, str]:
-    """The two comment lines that Hudi writes."""
-    now = datetime.now(timezone.utc)
-    return f"Updated at {now.isoformat(timespec='microseconds').replace('+00:00', 'Z')}", now.strftime(
-        "%a %b %d %H:%M:%S UTC %Y"
     )

@@ -90,7 +90,10 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
         if match is None or match["begin"] > match["end"]:
             what = f"the manifest names {name!r}, which is no file of the archive"
             raise CorruptFileError(what, path=path, remedy=_REMEDY)
-        files[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), _size(entry))
+        # By its length Hudi chooses files to merge: no content depends on it.
+        size = entry.get("fileLen")
+        length = size if isinstance(size, int) and size > 0 else 0
+        files[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), length)
     return sorted(files.values(), key=lambda file: (file.begin, file.end, file.level))
 
 
@@ -122,12 +125,6 @@ def manifest_versions(storage: Storage, folder: str) -> list[int]:
 def history_files(storage: Storage, folder: str) -> list[str]:
     """The names of all Parquet files of the archive, those of no snapshot included."""
     return sorted(name for name in storage.list_names(folder) if _FILE.match(name) is not None)
-
-
-def _size(entry: dict[str, object]) -> int:
-    """The length in the manifest, by which Hudi chooses files to merge: no content depends on it."""
-    size = entry.get("fileLen")
-    return size if isinstance(size, int) and size > 0 else 0
 
 
 def publish_snapshot(
