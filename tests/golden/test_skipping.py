@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from hudi_core.view.file_group import FileSlice
 from tests.support.golden_data import GoldenCase
 from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import holds
-from tests.support.slice_readers import spec_of
+from tests.support.slice_readers import made_up_spec, spec_of
 from tests.support.views import view_of
 
 Open = Callable[[str, str], GoldenCase]
@@ -53,11 +53,14 @@ class Table:
     def column(self, name: str) -> list[Any]:
         return [row[name] for rows in self.rows.values() for row in rows]
 
-    def check(self, expr: Expr, used: Counter[str], **options: Any) -> list[FileSlice]:
+    def check(
+        self, expr: Expr, used: Counter[str], *, renamed: Collection[str] = (), footers: bool = False, **more: Any
+    ) -> list[FileSlice]:
         """Prunes, checks that nothing that matches is lost, and counts by which index files were ruled out."""
         bound = bind(expr, self.schema, zone="UTC")
-        given = {"current": True, "metadata": self.metadata, **options}
-        left, report = SkippingPlan(bound, self.config, merged=True, **given).prune(self.slices)
+        spec = made_up_spec(self.config, renamed=renamed, options=FOOTERS if footers else {})
+        given = {"current": True, "metadata": self.metadata, **more}
+        left, report = SkippingPlan(bound, spec, **given).prune(self.slices)
         for item, rows in self.rows.items():
             expected = [row for row in rows if holds(expr, row) is True] if not _calls(expr) else None
             found = [row for batch in self.batches[item] for row in batch.filter(row_mask(bound, batch)).to_pylist()]
@@ -144,7 +147,7 @@ def test_an_index_of_local_time_is_asked_only_in_a_zone_that_was_given(golden: O
     expr = Compare(EQ, Call("from_unixtime", (Column(("ts",)), Literal.of("yyyy-MM-dd"))), Literal.of("1970-01-01"))
     for zone, left in ((None, table.slices), ("UTC", [])):
         plan = SkippingPlan(
-            bind(expr, table.schema, zone=zone), table.config, merged=True, current=True, metadata=table.metadata
+            bind(expr, table.schema, zone=zone), made_up_spec(table.config), current=True, metadata=table.metadata
         )
         assert plan.prune(table.slices)[0] == left
 
@@ -169,7 +172,7 @@ def test_keys_are_found_without_a_record_index(golden: Open, version: str, kind:
     table = Table(golden(version, "mdt_all_cow"))
     options: dict[str, Any] = {"metadata": OnlyKinds(table.metadata, kind)}
     if kind == "footers":
-        options = {"metadata": None, "storage": table.storage, "options": FOOTERS}
+        options = {"metadata": None, "storage": table.storage, "footers": True}
     used: Counter[str] = Counter()
     for key in table.column("id")[::10]:
         for expr in (
@@ -189,7 +192,7 @@ def test_log_files_are_not_ruled_out_by_filters_over_base_files(golden: Open, ve
     used: Counter[str] = Counter()
     expr = Compare(EQ, Column(("id",)), Literal.of("~none"))
     assert table.check(expr, used, metadata=OnlyKinds(table.metadata, "bloom_filters")) == table.slices
-    assert table.check(expr, used, metadata=None, storage=table.storage, options=FOOTERS) == table.slices
+    assert table.check(expr, used, metadata=None, storage=table.storage, footers=True) == table.slices
     assert not used
 
 
@@ -206,9 +209,7 @@ def test_an_earlier_state_is_not_asked_of_indexes_of_the_newest_one(golden: Open
 def test_a_column_of_another_name_in_older_files_is_not_asked_of_statistics(golden: Open) -> None:
     table = Table(golden("9", "mdt_all_cow"))
     used: Counter[str] = Counter()
-    assert (
-        table.check(Compare(LT, Column(("amount",)), Literal.of(-1.0)), used, by_other_name={"amount"}) == table.slices
-    )
+    assert table.check(Compare(LT, Column(("amount",)), Literal.of(-1.0)), used, renamed={"amount"}) == table.slices
     assert table.check(Compare(LT, Column(("amount",)), Literal.of(-1.0)), used) == []
 
 

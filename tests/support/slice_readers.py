@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,14 @@ def spec_of(
 ) -> ReaderSpec:
     """A query as of the last completed commit; `more` goes to ReaderSpec."""
     return ReaderSpec(config, schema, CommittedInstants.of(timeline), latest_read_instant(timeline), merge_logs, **more)
+
+
+def made_up_spec(config: TableConfig, *, merged: bool = True, renamed: Collection[str] = (), **more: Any) -> ReaderSpec:
+    """A query of a table without columns or commits, of which older files have the columns `renamed` otherwise."""
+    history = [[0, [[name, f"old_{name}", []] for name in renamed]]]
+    schema = {"type": "record", "name": "r", "fields": []}
+    committed = CommittedInstants(frozenset(), frozenset(), None)
+    return ReaderSpec(config, schema, committed, None, merged, history=history, **more)
 
 
 def opened(table: Path, *, snapshot: bool = True, **more: Any) -> tuple[SliceReader, list[FileSlice]]:

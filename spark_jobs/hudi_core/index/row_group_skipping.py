@@ -19,14 +19,14 @@ from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_foote
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.codec.parquet.statistics import chunk_ranges, hybrid_columns, leaf_columns, leaf_path
-from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import kind_of
 from hudi_core.expr.bound import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.base_file import RowGroups
-from hudi_core.filegroup.read.partition_values import partition_columns
+from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.view.file_group import DataFile, FileSlice
 
 MAX_BLOOM_KEYS: Final = 1000
@@ -35,6 +35,11 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNITS = ("s", "ms", "us", "ns")
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
 """Of a partition and names of base files: the filters of those that have one."""
+
+
+def columns_not_in_files(spec: ReaderSpec) -> frozenset[str]:
+    """The columns that are read from paths, or that older files may hold under another name, or not at all."""
+    return renamed_columns(spec.history).union(spec.output.rule.from_path)
 
 
 def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataType]:
@@ -46,19 +51,11 @@ def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataT
     return {column: kind for column, kind in kinds.items() if not pa.types.is_nested(kind)}
 
 
-def row_group_chooser(
-    bound: Bound, config: TableConfig, *, merged: bool, incremental: bool = False, by_other_name: Collection[str] = ()
-) -> RowGroups | None:
+def row_group_chooser(bound: Bound, spec: ReaderSpec) -> RowGroups | None:
     """The filter for row groups of a base file that is read alone; None when no footer statistics can help. Not for
-    base files that log files are merged with: a row that does not match may decide the result of its key. `merged` and
-    `incremental` are as for filegroup.read.partition_values. `by_other_name` are columns that older files may hold
-    under another name, or not at all (schema-on-read).
+    base files that log files are merged with: a row that does not match may decide the result of its key.
     """
-    hidden = {
-        *partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path,
-        *by_other_name,
-    }
-    flat = flat_columns(bound, hidden)
+    flat = flat_columns(bound, columns_not_in_files(spec))
     if not flat:
         return None
 

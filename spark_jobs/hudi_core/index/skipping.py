@@ -23,16 +23,21 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.arrow_types import counts_millis, field_at
 from hudi_core.config.rows_config import DATA_SKIPPING, FOOTER_SKIPPING, MERGE_FUNCTION
-from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.expr.bind import depends_on_zone, kind_of
 from hudi_core.expr.bound import Bound
 from hudi_core.expr.functions import FUNCTIONS
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
-from hudi_core.filegroup.read.partition_values import partition_columns
+from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.index.key_lookups import equal_texts, groups_of_keys, groups_of_values, key_candidates
-from hudi_core.index.row_group_skipping import filter_mask, flat_columns, footer_may_match, row_group_chooser
+from hudi_core.index.row_group_skipping import (
+    columns_not_in_files,
+    filter_mask,
+    flat_columns,
+    footer_may_match,
+    row_group_chooser,
+)
 from hudi_core.index.value_ranges import indexed_columns, partition_ranges, partition_statistics, slice_ranges
 from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.partition_type import (
@@ -148,33 +153,25 @@ class SkippingPlan:
     def __init__(
         self,
         bound: Bound,
-        config: TableConfig,
+        spec: ReaderSpec,
         *,
-        merged: bool,
         current: bool,
-        incremental: bool = False,
         metadata: MetadataTable | None = None,
         storage: Storage | None = None,
-        options: Mapping[str, str] | None = None,
-        by_other_name: Collection[str] = (),
     ) -> None:
-        """`merged`: log files are merged, as opposed to a read-optimized query. `current`: the slices are those of the
-        newest snapshot, not of an earlier one or of a range of commits (`incremental`). `storage` is the data path, for
-        the footers of base files when the option enables them. `by_other_name` are columns that older files may hold
-        under another name (schema-on-read), of which no statistics are used. ConfigError for a wrong option.
+        """`current`: the slices are those of the newest snapshot, not of an earlier one or of a range of commits.
+        `storage` is the data path, for the footers of base files when the option enables them. ConfigError for a wrong
+        option.
         """
-        chosen = options or {}
+        config, options = spec.config, spec.options
         self._bound = bound
+        self._spec = spec
         self._config = config
-        self._merged = merged
-        self._incremental = incremental
-        self._storage = storage if FOOTER_SKIPPING.read(chosen) and config.base_file_format == _PARQUET else None
-        self._metadata = metadata if DATA_SKIPPING.read(chosen) else None
-        self._free_merge = MERGE_FUNCTION.read(chosen) is not None and config.is_merge_on_read and merged
-        self._current = current and merged and not incremental
-        self._rule = partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental)
-        self._other = frozenset(by_other_name)
-        self._hidden = {*self._rule.from_path, *by_other_name, FILE_NAME}
+        self._storage = storage if FOOTER_SKIPPING.read(options) and config.base_file_format == _PARQUET else None
+        self._metadata = metadata if DATA_SKIPPING.read(options) else None
+        self._free_merge = MERGE_FUNCTION.read(options) is not None and config.is_merge_on_read and spec.merge_logs
+        self._current = current and spec.merge_logs and spec.commit_times is None
+        self._hidden = {*columns_not_in_files(spec), FILE_NAME}
         self._keys = key_candidates(bound, config, self._hidden)
         flat = flat_columns(bound, self._hidden).items()
         self._columns = {column: kind for column, kind in flat if not any("." in name for name in column.path)}
@@ -223,7 +220,7 @@ class SkippingPlan:
         new = sorted({partition for partition in partitions if partition not in self._verdicts})
         if not new:
             return
-        ranges = partition_ranges(new, self._bound, self._config, self._rule)
+        ranges = partition_ranges(new, self._bound, self._config, self._spec.output.rule)
         by_path = may_match(self._bound, ranges, len(new))
         by_stats = by_path
         if (
@@ -281,9 +278,7 @@ class SkippingPlan:
     def _by_footers(self, slices: Slices) -> Mask | None:
         if self._storage is None:
             return None
-        choose = row_group_chooser(
-            self._bound, self._config, merged=self._merged, incremental=self._incremental, by_other_name=self._other
-        )
+        choose = row_group_chooser(self._bound, self._spec)
         mask = np.ones(len(slices), dtype=np.bool_)
         if choose is None and self._keys is None:
             return mask
@@ -301,7 +296,7 @@ class SkippingPlan:
         distinct = sorted(set(partitions))
         number = {partition: at for at, partition in enumerate(distinct)}
         at = pa.array([number[partition] for partition in partitions], pa.int64())
-        ranges = partition_ranges(distinct, self._bound, self._config, self._rule)
+        ranges = partition_ranges(distinct, self._bound, self._config, self._spec.output.rule)
         return {operand: known.take(at) for operand, known in ranges.items()}
 
 

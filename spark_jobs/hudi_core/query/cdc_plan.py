@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.read_spec import select_columns
+from hudi_core.filegroup.read.read_spec import of_predicate, select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.history.archived import CompletionTimes
 from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file, parse_log_file
@@ -24,7 +24,7 @@ from hudi_core.query.commit_range import commits_in_range, slice_before_replacem
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import Predicate, common_part, reader_spec
+from hudi_core.query.slices_plan import common_part, predicate_of, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Instant
@@ -48,7 +48,9 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
     output = select_columns(CDC_SCHEMA, request.columns)
-    predicate = Predicate.of(request, CDC_SCHEMA)
+    predicate = predicate_of(request)
+    if predicate is not None:
+        of_predicate(predicate, CDC_SCHEMA)  # refused here, not by a task
     metadata = context.metadata_table(request.metadata, timeline)
     view = context.view(timeline, listing=context.listing(metadata))
     finder = _ChangeFinder(context, timeline, view)
@@ -56,7 +58,7 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     finder.check(changes)
     schema = table_schema(context.storage, context.config, timeline)
     common = common_part(context, reader_spec(context, schema, timeline, merge_logs=True))
-    common["changes"] = {"columns": output.names, "predicate": None if predicate is None else predicate.json}
+    common["changes"] = {"columns": output.names, "predicate": predicate}
     files = sum(len(change.files()) for change in changes)
     return ReadPlan(output, common, tuple(map(split_of, changes)), files)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -20,8 +20,6 @@ from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
-from hudi_core.expr.bind import bind
-from hudi_core.expr.json_form import from_json
 from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
@@ -30,7 +28,6 @@ from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.schemas import renamed_columns
 from hudi_core.view.file_group import FileSlice, check_slice
 
 REPLACED_BY: Final = "replaced_by"
@@ -78,52 +75,29 @@ def read_split(
     not supported.
     """
     try:
-        uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])
-        part, changes = split["part"], common.get("changes")
+        uri, options, changes = common["uri"], common["storage_options"], common.get("changes")
+        part, replaced_by = split["part"], split.get(REPLACED_BY)
+        spec, row_groups = _prepared(common["reader"], of_any_commit=replaced_by is not None)
     except (KeyError, TypeError) as error:
         raise ConfigError(
             f"a read's splits are not what this version writes: {error!r}", remedy="plan the read again by this version"
         ) from error
     data = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(data, prepared.spec, on_corrupt), changes, from_text(Change, part).check())
+        yield from _changes(ChangeReader(data, spec, on_corrupt), changes, from_text(Change, part).check())
         return
     file_slice = check_slice(from_text(FileSlice, part))
-    replaced_by = split.get(REPLACED_BY)
-    rows = (prepared if replaced_by is None else prepared.of_any_commit).rows(data, file_slice, on_corrupt)
+    rows = SliceReader(data, spec, on_corrupt=on_corrupt).read(file_slice, row_groups=row_groups)
     yield from _flagged(rows, replaced_by) if REPLACED_BY in common else rows
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A query's reader, and what it works out before the first slice: columns, filters and the choice of row groups."""
-
-    spec: ReaderSpec
-
-    def rows(self, storage: Storage, file_slice: FileSlice, on_corrupt: OnCorrupt) -> Iterator[pa.RecordBatch]:
-        return SliceReader(storage, self.spec, on_corrupt=on_corrupt).read(file_slice, row_groups=self._row_groups)
-
-    @cached_property
-    def of_any_commit(self) -> _Prepared:
-        return _Prepared(replace(self.spec, commit_times=None))
-
-    @cached_property
-    def _row_groups(self) -> RowGroups | None:
-        spec = self.spec
-        if spec.predicate is None:
-            return None
-        return row_group_chooser(
-            bind(from_json(spec.predicate), spec.output.all, zone=spec.zone),
-            spec.config,
-            merged=spec.merge_logs,
-            incremental=spec.commit_times is not None,
-            by_other_name=renamed_columns(spec.history),
-        )
-
-
 @lru_cache(maxsize=_QUERIES)
-def _prepared(text: str) -> _Prepared:
-    return _Prepared(from_text(ReaderSpec, text))
+def _prepared(text: str, *, of_any_commit: bool) -> tuple[ReaderSpec, RowGroups | None]:
+    """What a query works out before its first slice: columns, filters and the choice of row groups."""
+    spec = from_text(ReaderSpec, text)
+    if of_any_commit:
+        spec = replace(spec, commit_times=None)
+    return spec, None if spec.bound is None else row_group_chooser(spec.bound, spec)
 
 
 def _changes(reader: ChangeReader, query: Json, change: Change) -> Iterator[pa.RecordBatch]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
-
-import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import to_text
-from hudi_core.expr.bind import bind
-from hudi_core.expr.bound import Bound
 from hudi_core.expr.json_form import to_json
 from hudi_core.expr.sql import parse_predicate
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
@@ -23,31 +19,17 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.timeline.schemas import internal_schema_history, renamed_columns
+from hudi_core.timeline.schemas import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
-
-@dataclass(frozen=True)
-class Predicate:
-    """A predicate bound to the columns of the query, and its JSON form, which tasks bind again."""
-
-    bound: Bound
-    json: Json
-
-    @staticmethod
-    def of(request: ReadRequest, schema: pa.Schema, zone: str | None = None) -> Predicate | None:
-        """The request's predicate over all columns of the query, None when it has none. `zone` is that of local times,
-        UTC when None. Raises ConfigError naming the fragment, column or literal that cannot be read or compared.
-        """
-        if request.where is None:
-            return None
-        expr = parse_predicate(request.where, request.dialect)
-        return Predicate(bind(expr, schema, zone=zone), to_json(expr))
-
-
 COUNTED_PARTITIONS: Final = 1000
 """In a table with more partitions, those that the predicate excludes by path are not listed or counted."""
+
+
+def predicate_of(request: ReadRequest) -> Json | None:
+    """The request's predicate, None when it has none. Raises ConfigError naming the fragment that cannot be read."""
+    return None if request.where is None else to_json(parse_predicate(request.where, request.dialect))
 
 
 def reader_spec(
@@ -93,21 +75,12 @@ class SlicesPlanner:
     ) -> None:
         """Raises ConfigError for a column or a predicate that the table has no use for."""
         self._context = context
-        self.schema = spec.output.select(request.columns)
-        predicate = Predicate.of(request, spec.output.all, spec.zone)
-        self.spec = replace(spec, columns=request.columns, predicate=None if predicate is None else predicate.json)
+        self.spec = replace(spec, columns=request.columns, predicate=predicate_of(request))
+        self.schema = self.spec.output.select(request.columns)
         self._skipping = None
-        if predicate is not None:
+        if self.spec.bound is not None:
             self._skipping = SkippingPlan(
-                predicate.bound,
-                context.config,
-                merged=spec.merge_logs,
-                current=current,
-                incremental=spec.commit_times is not None,
-                metadata=metadata,
-                storage=context.storage,
-                options=context.options,
-                by_other_name=renamed_columns(spec.history),
+                self.spec.bound, self.spec, current=current, metadata=metadata, storage=context.storage
             )
 
     def partitions(self, names: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.expr.bind import bind
-from hudi_core.expr.bound import row_mask
+from hudi_core.expr.bound import Bound, row_mask
 from hudi_core.expr.json_form import from_json
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.partition_values import PartitionColumns, as_text, partition_columns, path_values
@@ -147,11 +147,14 @@ def of_commit_times(times: frozenset[str]) -> RowFilter:
     return RowFilter(frozenset({COMMIT_TIME}), lambda batch: pc.is_in(batch.column(COMMIT_TIME), value_set=values))
 
 
-def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) -> RowFilter:
-    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`. `zone` is that of local
-    times, UTC when None. Raises ConfigError for an expression that is none, or does not fit the columns.
+def of_predicate(predicate: Json, schema: pa.Schema) -> RowFilter:
+    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`. Raises ConfigError for
+    an expression that is none, or does not fit the columns.
     """
-    bound = bind(from_json(predicate), schema, zone=zone)
+    return _of_bound(bind(from_json(predicate), schema))
+
+
+def _of_bound(bound: Bound) -> RowFilter:
     return RowFilter(frozenset(bound.columns), partial(row_mask, bound))
 
 
@@ -188,6 +191,13 @@ class ReaderSpec:
         return OutputColumns(self.config, self.schema, rule, self.zone)
 
     @cached_property
+    def bound(self) -> Bound | None:
+        """The predicate over all columns. Raises ConfigError naming a column or literal that does not fit."""
+        if self.predicate is None:
+            return None
+        return bind(from_json(self.predicate), self.output.all, zone=self.zone)
+
+    @cached_property
     def filters(self) -> tuple[RowFilter, ...]:
         """What every row must satisfy. Raises UnsupportedError where rows do not have their commit times."""
         conditions = []
@@ -197,6 +207,6 @@ class ReaderSpec:
                 remedy = "an incremental query needs hoodie.populate.meta.fields=true"
                 raise UnsupportedError(message, path=self.config.path, remedy=remedy)
             conditions.append(of_commit_times(self.commit_times))
-        if self.predicate is not None:
-            conditions.append(of_predicate(self.predicate, self.output.all, self.zone))
+        if self.bound is not None:
+            conditions.append(_of_bound(self.bound))
         return tuple(conditions)

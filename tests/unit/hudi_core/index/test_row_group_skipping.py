@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +28,7 @@ from hudi_core.view.file_group import DataFile
 from tests.support.bloom_filters import build
 from tests.support.memory_storage import MemoryStorage
 from tests.support.random_predicates import SCHEMA, predicates, rows
+from tests.support.slice_readers import made_up_spec
 from tests.support.table_configs import config_of
 
 FILE = DataFile("p", "f.parquet", 1)
@@ -119,7 +119,7 @@ def footer(table: pa.Table, rows_per_group: int) -> tuple[pq.FileMetaData, pq.Pa
 @given(batch=rows(1, 20), expr=predicates())
 def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, expr: Expr) -> None:
     bound = bind(expr, SCHEMA)
-    choose = row_group_chooser(bound, config_of(), merged=True)
+    choose = row_group_chooser(bound, made_up_spec(config_of()))
     metadata, file = footer(pa.Table.from_batches([batch]), 3)
     chosen = None if choose is None else choose(metadata)
     read = file.read() if chosen is None else file.read_row_groups(chosen)
@@ -131,9 +131,13 @@ TABLE = pa.table({"a": pa.array(range(9), pa.int32()), "dt": ["x"] * 9, "u": [{"
 
 
 def chosen(
-    text: str, schema: pa.Schema = TABLE.schema, config: TableConfig | None = None, **options: Any
+    text: str,
+    schema: pa.Schema = TABLE.schema,
+    config: TableConfig | None = None,
+    renamed: Collection[str] = (),
 ) -> list[int] | None:
-    choose = row_group_chooser(bind(parse_predicate(text), schema), config or config_of(), merged=False, **options)
+    spec = made_up_spec(config or config_of(), merged=False, renamed=renamed)
+    choose = row_group_chooser(bind(parse_predicate(text), schema), spec)
     return None if choose is None else choose(footer(TABLE, 3)[0])
 
 
@@ -163,7 +167,7 @@ def test_a_widened_column_keeps_its_order_and_one_that_became_text_does_not() ->
 def test_columns_that_the_file_lacks_or_names_otherwise_say_nothing() -> None:
     schema = TABLE.schema.append(pa.field("new", pa.int64()))
     assert chosen("new = 1", schema) is None
-    assert chosen("a = 4", by_other_name={"a"}) is None
+    assert chosen("a = 4", renamed={"a"}) is None
 
 
 def test_a_column_that_is_read_from_the_path_is_not_filtered_by_the_file() -> None:
@@ -177,6 +181,6 @@ def test_an_empty_file_has_no_row_groups_to_read() -> None:
     file = io.BytesIO()
     with pq.ParquetWriter(file, TABLE.schema):
         pass
-    choose = row_group_chooser(bind(parse_predicate("a = 1"), TABLE.schema), config_of(), merged=False)
+    choose = row_group_chooser(bind(parse_predicate("a = 1"), TABLE.schema), made_up_spec(config_of(), merged=False))
     assert choose is not None
     assert choose(pq.ParquetFile(file).metadata) == []

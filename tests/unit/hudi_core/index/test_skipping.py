@@ -21,6 +21,7 @@ from hudi_core.index.value_ranges import slice_ranges
 from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.random_predicates import holds
+from tests.support.slice_readers import made_up_spec
 from tests.support.table_configs import config_of
 
 STATISTICS = pa.schema(
@@ -89,9 +90,8 @@ def kept(text: str, slices: list[FileSlice], files: Mapping[str, Sequence[Row]],
     config = config_of({"hoodie.table.type": "MERGE_ON_READ"})
     chosen = {name.replace("__", "."): value for name, value in options.items()}
     metadata: Any = Statistics(files)
-    plan = SkippingPlan(
-        bind(parse_predicate(text), SCHEMA), config, merged=True, current=True, metadata=metadata, options=chosen
-    )
+    spec = made_up_spec(config, options=chosen)
+    plan = SkippingPlan(bind(parse_predicate(text), SCHEMA), spec, current=True, metadata=metadata)
     left, _ = plan.prune(slices)
     return [item in left for item in slices]
 
@@ -188,10 +188,9 @@ def test_skipping_can_be_switched_off() -> None:
 
 
 def test_the_report_counts_files() -> None:
-    config = config_of({"hoodie.table.type": "MERGE_ON_READ"})
-    plan = SkippingPlan(
-        bind(parse_predicate("a > 100"), SCHEMA), config, merged=True, current=True, metadata=Statistics(FILES)
-    )  # type: ignore[arg-type]
+    spec = made_up_spec(config_of({"hoodie.table.type": "MERGE_ON_READ"}))
+    metadata: Any = Statistics(FILES)
+    plan = SkippingPlan(bind(parse_predicate("a > 100"), SCHEMA), spec, current=True, metadata=metadata)
     left, report = plan.prune(SLICES)
     assert [item.base_file.name for item in left if item.base_file] == ["base"]
     assert report.to_json() == {
@@ -201,9 +200,7 @@ def test_the_report_counts_files() -> None:
         "files_pruned": 8,
         "by_kind": {"column_stats": 8},
     }
-    none, all_of_it = SkippingPlan(bind(parse_predicate("1 = 2"), SCHEMA), config, merged=True, current=True).prune(
-        SLICES
-    )
+    none, all_of_it = SkippingPlan(bind(parse_predicate("1 = 2"), SCHEMA), spec, current=True).prune(SLICES)
     assert none == []
     assert all_of_it.to_json() == {
         "partitions": 1,

@@ -14,6 +14,7 @@ from hudi_core.expr.tree import Column, Compare, Expr, In, IsNull, Literal, Not,
 from hudi_core.index.skipping import SkippingPlan
 from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import holds
+from tests.support.slice_readers import made_up_spec
 from tests.support.table_configs import VERSION_9, config_of
 
 SCHEMA = pa.schema(
@@ -44,7 +45,7 @@ def left(
         }
     )
     bound = bind(parse_predicate(text), schema, zone=zone)
-    return SkippingPlan(bound, config, merged=merged, current=True).partitions(partitions)
+    return SkippingPlan(bound, made_up_spec(config, merged=merged), current=True).partitions(partitions)
 
 
 @pytest.mark.parametrize("merge_on_read", [False, True])
@@ -236,7 +237,7 @@ def test_ranges_that_hudi_may_have_merged_with_false_ones_rule_no_partition_out(
 
     def kept(text: str) -> list[str]:
         bound = bind(parse_predicate(text), schema)
-        plan = SkippingPlan(bound, config, merged=True, current=True, metadata=metadata)
+        plan = SkippingPlan(bound, made_up_spec(config), current=True, metadata=metadata)
         return plan.partitions(["a", "b", "c", "e"])
 
     assert kept("d > 100") == ["a", "b"]
@@ -255,5 +256,5 @@ def test_ranges_that_lack_values_under_an_older_name_rule_no_partition_out(key: 
     names = {"hoodie.table.partition.fields": "dt", "hoodie.table.recordkey.fields": "id"}
     config = config_of({**names, "hoodie.populate.meta.fields": meta})
     bound = bind(parse_predicate("v = 7"), pa.schema([pa.field("v", pa.int64())]))
-    plan = SkippingPlan(bound, config, merged=True, current=True, metadata=metadata)
+    plan = SkippingPlan(bound, made_up_spec(config), current=True, metadata=metadata)
     assert plan.partitions(["a", "b", "c"]) == ["b", "c"], "of c the number of rows is not known"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from hudi_core.engine.serializer import from_text
@@ -16,7 +15,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.query import slices_plan
 from hudi_core.query.context import ReadContext
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import Predicate, SlicesPlanner, reader_spec
+from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.splits import slice_of
@@ -35,15 +34,15 @@ def planner_of(context: ReadContext, request: ReadRequest) -> SlicesPlanner:
     return SlicesPlanner(context, request, spec_of(context), None, current=True)
 
 
-def test_a_predicate_is_bound_to_the_columns_of_the_query() -> None:
-    schema = pa.schema([("id", pa.int64())])
-    assert Predicate.of(ReadRequest(), schema) is None
-    found = Predicate.of(ReadRequest(where="ID > 3"), schema)
-    assert found is not None
-    assert set(found.bound.columns) == {"id"}
-    for where in ("other = 1", "id >", "id = 'x'"):
+def test_a_predicate_is_bound_to_the_columns_of_the_query(golden: Golden) -> None:
+    context = open_context(golden("9", "cow_basic").table)
+    assert planner_of(context, ReadRequest()).spec.bound is None
+    bound = planner_of(context, ReadRequest(columns=("id",), where="QTY > 3")).spec.bound
+    assert bound is not None
+    assert set(bound.columns) == {"qty"}
+    for where in ("other = 1", "id >", "qty = 'x'"):
         with pytest.raises(ConfigError):
-            Predicate.of(ReadRequest(where=where), schema)
+            planner_of(context, ReadRequest(where=where))
 
 
 def test_the_reader_of_a_query(golden: Golden) -> None:

@@ -472,7 +472,7 @@ def test_statistics_of_a_float_that_has_become_a_double_rule_nothing_out_wrongly
             {"op": "=", "left": {"column": ["v"]}, "right": {"literal": "double", "value": repr(value)}}
         )
         bound = bind(predicate, every)
-        chooser = row_group_chooser(bound, reader.spec.config, merged=True)
+        chooser = row_group_chooser(bound, reader.spec)
         keep = RowFilter(frozenset({"v"}), lambda batch, bound=bound: row_mask(bound, batch))
         assert rows(reader, [file_slice], ["id"], row_filter=keep, row_groups=chooser)["id"].to_pylist() == [key]
         assert chooser is not None
