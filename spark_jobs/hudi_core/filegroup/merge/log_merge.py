@@ -160,7 +160,7 @@ class LogMerger:
         if len(events.codes) == events.key_count or (policy.rules is Rules.COMMIT_TIME and merger is None):
             chosen = last_events(events)
         elif policy.rules is Rules.PAYLOAD_0_15 and policy.payload is not Payload.PARTIAL_UPDATE:
-            chosen = winners(events)
+            chosen = winners(events, policy, self._merger.merge_stored)
         elif policy.rules is Rules.EVENT_TIME and merger is None and not events.unordered.any():
             chosen = event_time_winners(events, deletes_win=deletes_win)
         else:

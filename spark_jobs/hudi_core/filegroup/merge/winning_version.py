@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,6 +165,8 @@ def _payload_wins(payload: Payload, above: Mask, compared: bool) -> Mask:
 
 _Ints = NDArray[np.int64]
 _NONE = np.int64(-1)
+Merge: TypeAlias = Callable[[_Ints, _Ints, Mask], "tuple[_Ints, Kinds]"]
+"""Given the rows of two versions and where the newer one wins, returns the merged rows and their kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,29 +235,19 @@ def last_events(events: Events) -> _Ints:
     return result
 
 
-def winners(events: Events) -> _Ints:
-    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner). In merge order: a record
-    replaces the present version, unless that is a record with a greater ordering value; a natural delete (ordering
-    value int 0, or not comparable with the table's) replaces it; a typed delete does too, unless a record with a
-    greater ordering value is present. So a record after a delete always restores the key.
+def winners(events: Events, policy: MergePolicy, merge: Merge) -> _Ints:
+    """The winning event of every key by the rule of Hudi 0.15 (HoodieMergedLogRecordScanner). It is that of
+    EVENT_TIME_ORDERING but for typed deletes, behind which a record always restores the key: keys that have one are
+    folded event by event.
     """
-    if len(events.codes) == events.key_count:
-        return last_events(events)
-    groups = _Groups(events)
-    starts, sizes, kinds = groups.starts, groups.sizes, groups.kinds
-    # Nothing before a key's last natural delete matters any more.
-    reset = groups.last(kinds == Kind.NATURAL_DELETE)
-    live = groups.position > np.repeat(reset, sizes)
-    typed = live & (kinds == Kind.TYPED_DELETE)
-    best = groups.last_greatest(live & (kinds <= Kind.FLAGGED))
-    result = np.where(best >= 0, best, reset)
-    if typed.any():
-        # A typed delete depends on the result of the event before it: only keys that have one are folded event by
-        # event.
-        folded = np.flatnonzero(np.add.reduceat(typed.astype(np.int64), starts))
-        first = np.where(reset[folded] >= 0, reset[folded], starts[folded])
-        result[folded] = _typed_deletes_in_rounds(kinds, groups.ranks, first, (starts + sizes)[folded])
-    chosen: _Ints = groups.order[result]
+    chosen = event_time_winners(events, deletes_win=False)
+    folded = np.zeros(events.key_count, dtype=np.bool_)
+    folded[events.codes[events.kinds == Kind.TYPED_DELETE]] = True
+    if folded.any():
+        at = np.flatnonzero(folded[events.codes])
+        codes = (np.cumsum(folded) - 1).astype(np.int32)[events.codes[at]]
+        some = Events(codes, events.kinds[at], events.ranks[at], events.rows[at], events.unordered[at], folded.sum())
+        chosen[folded] = at[fold_in_rounds(some, partial(log_step, policy), merge).ordered_by]
     return chosen
 
 
@@ -268,10 +261,10 @@ def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
     groups = _Groups(events)
     starts, sizes, kinds, position = groups.starts, groups.sizes, groups.kinds, groups.position
     natural = groups.last(kinds == Kind.NATURAL_DELETE)
-    after = position > np.repeat(natural, sizes)
-    first_row = np.minimum.reduceat(np.where(after & (kinds <= Kind.FLAGGED), position, len(kinds)), starts)
-    ignored = (np.repeat(natural, sizes) >= 0) & (position < np.repeat(first_row, sizes))
-    live = after & ~ignored
+    live = position > np.repeat(natural, sizes)
+    if (natural >= 0).any():
+        first_row = np.minimum.reduceat(np.where(live & (kinds <= Kind.FLAGGED), position, len(kinds)), starts)
+        live &= (np.repeat(natural, sizes) < 0) | (position >= np.repeat(first_row, sizes))
     if deletes_win:
         live &= position >= np.repeat(groups.last(live & (kinds == Kind.TYPED_DELETE)), sizes)
     best = groups.last_greatest(live)
@@ -282,11 +275,10 @@ def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
 def fold_in_rounds(
     events: Events,
     step: Callable[[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.bool_]], Step],
-    merge: Callable[[_Ints, _Ints, NDArray[np.bool_]], tuple[_Ints, NDArray[np.uint8]]],
+    merge: Merge,
 ) -> Folded:
     """Folds each key's events in turn, where rows are merged and so each result depends on the one before. `step`
-    answers for pairs of kinds and whether the older ordering value is the greater; `merge`, given the rows of both
-    versions and where the newer one wins, returns the merged rows and their kinds.
+    answers for pairs of kinds and whether the older ordering value is the greater.
     """
     groups = _Groups(events)
     winner = groups.order[groups.starts]
@@ -314,19 +306,3 @@ def fold_in_rounds(
         going = at < ends[active]
         active, at = active[going], at[going]
     return Folded(kinds, rows, winner)
-
-
-def _typed_deletes_in_rounds(kinds: NDArray[np.uint8], ranks: _Ints, first: _Ints, stop: _Ints) -> _Ints:
-    """Folds each key's events from `first` up to `stop`, all keys in parallel; returns each one's position."""
-    winner: _Ints = first.copy()
-    active = np.flatnonzero(first + 1 < stop)
-    at = first[active] + 1
-    while len(active):
-        now = winner[active]
-        there_is_record = kinds[now] <= Kind.FLAGGED
-        survives = there_is_record & (ranks[now] > ranks[at]) & (kinds[at] != Kind.NATURAL_DELETE)
-        winner[active] = np.where(survives, now, at)
-        at = at + 1
-        going = at < stop[active]
-        active, at = active[going], at[going]
-    return winner

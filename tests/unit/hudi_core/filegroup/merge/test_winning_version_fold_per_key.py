@@ -54,7 +54,8 @@ def by_rounds(rules: Rules, events: Events, *, deletes_win: bool = False) -> Fol
 @given(EVENTS)
 def test_rule_of_0_15(found: list[tuple[int, Kind, int]]) -> None:
     events = events_of(found)
-    chosen, folded = winners(events), by_rounds(Rules.PAYLOAD_0_15, events)
+    policy = MergePolicy(("key",), ("ordering",), Rules.PAYLOAD_0_15)
+    chosen, folded = winners(events, policy, never), by_rounds(Rules.PAYLOAD_0_15, events)
     assert events.kinds[chosen].tolist() == folded.kinds.tolist()
     rows = folded.kinds <= Kind.FLAGGED
     assert chosen[rows].tolist() == folded.rows[rows].tolist()
@@ -90,5 +91,5 @@ def test_ordering_values_at_the_edge_of_64_bits() -> None:
         np.zeros(2, dtype=np.bool_),
         1,
     )
-    assert winners(events).tolist() == [1]
+    assert winners(events, MergePolicy(("key",), ("ordering",)), never).tolist() == [1]
     assert event_time_winners(events, deletes_win=False).tolist() == [1]
