@@ -19,7 +19,7 @@ from hudi_core.codec.avro.arrow import decode_records
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.arrow_types import as_meant
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
-from hudi_core.codec.columns import unsliced, with_children
+from hudi_core.codec.columns import is_list
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
@@ -153,85 +153,77 @@ def stored_names(
 
 
 def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.RecordBatch:
-    """The file's rows under the query's column names, nested ones too. A column that has the name of one of the query's
-    but not its id is dropped. Columns that are not in `sources` stay.
-    """
+    """The file's rows under the query's column names, nested ones too. No value is copied."""
     if not sources:
         return batch
-    have = dict(zip(_as_sources_have(batch.schema.names, sources), batch.columns, strict=True))
-    arrays = {source.name: _renamed(have[source.source], source) for source in sources if source.source in have}
-    taken = {source.source for source in sources} | {source.name for source in sources}
-    kept = {name: array for name, array in have.items() if name not in taken}
-    everything = arrays | kept
-    if not everything:
-        # A batch without columns has no rows, so one column that is not selected carries the count.
-        return batch.rename_columns([f"_{position}" for position in range(batch.num_columns)])
-    return pa.RecordBatch.from_arrays(list(everything.values()), names=list(everything))
+    fields = _renamed_fields(list(batch.schema), sources)
+    columns = [column.view(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def rename_fields(schema: AvroSchema, sources: Sequence[ColumnSource]) -> AvroSchema:
-    """The Avro record schema of a log block with the query's field names, whose bytes are the same. A field that has
-    the name of one of the query's but not its id is renamed.
-    """
+    """The Avro record schema of a log block with the query's field names, whose bytes are the same."""
     if not sources:
         return schema
+    names = _new_names([field["name"] for field in schema["fields"]], sources)
+    return {
+        **schema,
+        "fields": [
+            {**field, "name": name, "type": _type(field["type"], within)}
+            for field, (name, within) in zip(schema["fields"], names, strict=True)
+        ],
+    }
+
+
+def _new_names(
+    stored: Sequence[str], sources: Sequence[ColumnSource]
+) -> Iterator[tuple[str, tuple[ColumnSource, ...]]]:
+    """The query's name of each of the file's columns, and the sources of the fields in it. A column that has the name
+    of one of the query's but not its id gets a name of its own.
+    """
     by_source = {source.source: source for source in sources if source.source is not None}
     names = {source.name for source in sources}
-    fields = []
-    stored = _as_sources_have([field["name"] for field in schema["fields"]], sources)
-    for field, stored_name in zip(schema["fields"], stored, strict=True):
-        source = by_source.get(stored_name)
+    for number, (as_stored, name) in enumerate(zip(stored, spelled(stored, [*by_source, *names]), strict=True)):
+        source = by_source.get(name)
         if source is not None:
-            fields.append({**field, "name": source.name, "type": _type(field["type"], source), "aliases": []})
-        elif stored_name in names:
-            fields.append({**field, "name": f"_dropped_{len(fields)}_{field['name']}", "aliases": []})
+            yield source.name, source.children
         else:
-            fields.append(field)
-    return {**schema, "fields": fields}
+            yield (f"_dropped_{number}_{as_stored}" if name in names else as_stored), ()
 
 
-def _as_sources_have(names: Sequence[str], sources: Sequence[ColumnSource]) -> list[str]:
-    return spelled(names, [name for source in sources for name in (source.source, source.name) if name is not None])
+def _renamed_fields(fields: Sequence[pa.Field], sources: Sequence[ColumnSource]) -> list[pa.Field]:
+    renamed = zip(fields, _new_names([field.name for field in fields], sources), strict=True)
+    return [field.with_name(name).with_type(_renamed(field.type, within)) for field, (name, within) in renamed]
 
 
-def _renamed(array: pa.Array, source: ColumnSource) -> pa.Array:
-    if not source.children:
-        return array
-    array = unsliced(array)
-    kind = array.type
+def _renamed(kind: pa.DataType, sources: Sequence[ColumnSource]) -> pa.DataType:
+    """A column's type with the query's names of fields; `sources` are the children of the column's."""
+    if not sources:
+        return kind
     if pa.types.is_struct(kind):
-        fields = [array.field(position) for position in range(kind.num_fields)]
-        names = [kind.field(position).name for position in range(kind.num_fields)]
-        inner = apply_sources(pa.RecordBatch.from_arrays(fields, names=names), source.children)
-        return pa.StructArray.from_arrays(
-            inner.columns, names=inner.schema.names, mask=array.is_null() if array.null_count else None
-        )
+        return pa.struct(_renamed_fields([kind.field(place) for place in range(kind.num_fields)], sources))
     if pa.types.is_map(kind):
-        items = _renamed(array.items, source.children[-1])
-        entries = pa.StructArray.from_arrays(
-            [array.keys, items], fields=[kind.key_field, kind.item_field.with_type(items.type)]
-        )
-        return with_children(array, pa.map_(kind.key_type, kind.item_field.with_type(items.type)), [entries])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        values = _renamed(array.values, source.children[0])
+        return pa.map_(kind.key_type, kind.item_field.with_type(_renamed(kind.item_type, sources[-1].children)))
+    if is_list(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return with_children(array, make(kind.value_field.with_type(values.type)), [values])
-    return array
+        return make(kind.value_field.with_type(_renamed(kind.value_type, sources[0].children)))
+    return kind
 
 
-def _type(kind: Any, source: ColumnSource) -> Any:
-    if not source.children:
+def _type(kind: Any, sources: Sequence[ColumnSource]) -> Any:
+    """As _renamed, of an Avro type."""
+    if not sources:
         return kind
     if isinstance(kind, list):
-        return [_type(branch, source) for branch in kind]
+        return [_type(branch, sources) for branch in kind]
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "record":
-        return rename_fields(kind, source.children)
+        return rename_fields(kind, sources)
     if kind["type"] == "array":
-        return {**kind, "items": _type(kind["items"], source.children[0])}
+        return {**kind, "items": _type(kind["items"], sources[0].children)}
     if kind["type"] == "map":
-        return {**kind, "values": _type(kind["values"], source.children[-1])}
+        return {**kind, "values": _type(kind["values"], sources[-1].children)}
     if isinstance(kind["type"], dict | list):
-        return {**kind, "type": _type(kind["type"], source)}
+        return {**kind, "type": _type(kind["type"], sources)}
     return kind
