@@ -10,9 +10,9 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_avro_block
+from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile
 from tests.support.delete_records import encode_delete_block
-from tests.support.memory_storage import MemoryStorage
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -31,7 +31,7 @@ def log_name(version: int, file_id: str = "f-0", base: str = "001") -> str:
     return f".{file_id}_{base}.log.{version}_0-1-{version}"
 
 
-def put(storage: MemoryStorage, version: int, *blocks: bytes) -> DataFile:
+def put(storage: Storage, version: int, *blocks: bytes) -> DataFile:
     """Writes a log file of blocks into partition p."""
     name = log_name(version)
     data = b"".join(blocks)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from hudi_core.codec.binary import Reader
@@ -50,7 +50,9 @@ ROLLBACK_COMMAND = "0"
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """A block's frame; its content is not read yet. Offsets and lengths are bytes within the file, magic included."""
+    """A block's frame; its content is not read yet. Offsets and lengths are bytes within the file, magic included;
+    `read_at` reads the file.
+    """
 
     type: BlockType
     headers: dict[HeaderKey, str]
@@ -59,6 +61,7 @@ class LogBlock:
     path: str
     offset: int
     length: int
+    read_at: ReadAt = field(repr=False, compare=False)
 
     @property
     def instant_time(self) -> str | None:
@@ -164,7 +167,7 @@ class _Window:
     def __init__(self, read_at: ReadAt, size: int, path: str) -> None:
         self.size = size
         self.path = path
-        self._read_at = read_at
+        self.read_at = read_at
         self._parts: list[tuple[int, bytes]] = []
 
     def get(self, offset: int, length: int) -> bytes:
@@ -188,7 +191,7 @@ class _Window:
         for start, data in self._parts:
             if start <= offset <= offset + length <= start + len(data):
                 return start, data
-        data = self._read_at(offset, min(max(length, room), self.size - offset))
+        data = self.read_at(offset, min(max(length, room), self.size - offset))
         if len(data) < length:
             message = f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut"
             raise CorruptFileError(message, path=self.path)
@@ -246,7 +249,8 @@ def _read_frame(window: _Window, position: int) -> LogBlock:
     if not tail.at_end():
         message = f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer"
         raise CorruptFileError(message, path=window.path)
-    return LogBlock(kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length)
+    whole = len(MAGIC) + 8 + length
+    return LogBlock(kind, headers, body + content, content_length, window.path, position, whole, window.read_at)
 
 
 def _read_head(reader: Reader) -> tuple[BlockType, dict[HeaderKey, str], int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,10 +25,8 @@ from hudi_core.filegroup.read.base_file import History, base_batches, rename_fie
 from hudi_core.filegroup.read.log_scan import ScanResult
 from hudi_core.model.names import OPERATION, RECORD_KEY, spelled
 from hudi_core.model.size_limits import Limit
-from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.storage.recorded_changes import RecordingStorage
+from hudi_core.storage.base import Storage
 from hudi_core.timeline.schemas import ColumnSource, sources_at
-from hudi_core.view.file_group import DataFile
 
 PIECE_BYTES = 4 << 20
 """The least bytes of an Avro block that are decoded at a time: memory does not depend on the block's size."""
@@ -136,7 +133,7 @@ def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator
         count, records = avro_block_records(block_content(storage, block), path=block.path)
         yield count, records, None
         return
-    version, count = _BLOCK_HEAD.unpack(_read(storage, block, 0, _BLOCK_HEAD.size))
+    version, count = _BLOCK_HEAD.unpack(_read(block, 0, _BLOCK_HEAD.size))
     if version not in AVRO_BLOCK_VERSIONS:
         raise UnsupportedError(f"Avro data block of version {version} at byte {block.offset}", path=block.path)
     position, rest = _BLOCK_HEAD.size, b""
@@ -146,7 +143,7 @@ def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator
         requested = min(max(piece_bytes, missing), block.content_length - position)
         if requested <= 0:
             raise CorruptFileError(f"log block at byte {block.offset} ends {count} records early", path=block.path)
-        rest += _read(storage, block, position, requested)
+        rest += _read(block, position, requested)
         position += requested
         whole, end = _whole_records(rest, count, block)
         if whole:
@@ -200,41 +197,11 @@ def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.Record
 def block_content(storage: Storage, block: LogBlock) -> bytes:
     """A block's whole content. Raises SizeLimitError before it is read, CorruptFileError for one that is cut."""
     storage.limits.check(Limit.LOG_BLOCK, block.content_length, block.path, what="a log block")
-    return _read(storage, block, 0, block.content_length)
+    return _read(block, 0, block.content_length)
 
 
-def _read(storage: Storage, block: LogBlock, start: int, length: int) -> bytes:
-    data = storage.read_range(block.path, ByteRange(block.content_offset + start, length))
+def _read(block: LogBlock, start: int, length: int) -> bytes:
+    data = block.read_at(block.content_offset + start, length)
     if len(data) != length:
         raise CorruptFileError(f"log block at byte {block.offset}: read {len(data)} of {length} bytes", path=block.path)
     return data
-
-
-_SMALL: Final = 64 << 10
-"""Bytes that the scan reads of a file at once (codec.log.blocks)."""
-_MOST_BYTES: Final = 8 << 20
-"""Of all files that are kept for one slice."""
-
-
-class SmallLogs(RecordingStorage):
-    """The storage of one slice: small log files are read by one request each. Memory: _MOST_BYTES."""
-
-    def __init__(self, inner: Storage) -> None:
-        super().__init__(inner)
-        self._sizes: dict[str, int] = {}
-        self._contents: dict[str, bytes] = {}
-
-    def expect(self, files: Iterable[DataFile]) -> None:
-        room = _MOST_BYTES
-        for file in files:
-            if file.size <= min(_SMALL, room):
-                self._sizes[file.path] = file.size
-                room -= file.size
-
-    def read_range(self, path: str, span: ByteRange) -> bytes:
-        size = self._sizes.get(path)
-        if size is None or span.start < 0:
-            return super().read_range(path, span)
-        if path not in self._contents:
-            self._contents[path] = super().read_range(path, ByteRange(0, size))
-        return self._contents[path][span.start : span.start + span.length]

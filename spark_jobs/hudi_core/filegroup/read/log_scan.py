@@ -16,7 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final
 
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock, walk
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock, ReadAt, walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
@@ -28,6 +28,11 @@ IsCommitted = Callable[[str], bool]
 """Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.read.log_blocks."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+_SMALL: Final = 64 << 10
+"""Bytes that the scan reads of a file at once (codec.log.blocks): what it has of a small file need not be read again.
+"""
+_MOST_KEPT: Final = 8 << 20
+"""Bytes of small files that one scan keeps."""
 AFTER_ALL: Final = "9" * 20
 """Later than every instant: which blocks count is decided by their instants alone."""
 
@@ -122,7 +127,7 @@ def scan_log_files(
     CorruptFileError for what is no log file or a block without instant, UnsupportedError for blocks that no base
     table's log holds.
     """
-    blocks = log_blocks(storage, log_files)
+    blocks = log_blocks(storage, log_files, most_kept=_MOST_KEPT)
     return scan_blocks(blocks, is_committed, latest_instant=latest_instant, stop_at_newer=stop_at_newer)
 
 
@@ -168,10 +173,18 @@ def scan_blocks(
     return ScanResult(tuple(_place_compacted(valid)), tuple(queued_corrupt), counts, tuple(removed))
 
 
-def log_blocks(storage: Storage, log_files: Iterable[DataFile]) -> Iterator[LogBlock | CorruptBlock]:
-    """Every block of the log files, file by file; contents are not read. Errors as scan_log_files."""
+def log_blocks(
+    storage: Storage, log_files: Iterable[DataFile], *, most_kept: int = 0
+) -> Iterator[LogBlock | CorruptBlock]:
+    """Every block of the log files, file by file; contents are not read, but of small files, up to `most_kept` bytes in
+    all: each is one request. Errors as scan_log_files.
+    """
     for file in log_files:
-        yield from walk(partial(_read, storage, file.path), file.size, file.path)
+        read_at: ReadAt = partial(_read, storage, file.path)
+        if 0 < file.size <= min(_SMALL, most_kept):
+            most_kept -= file.size
+            read_at = partial(_part, read_at(0, file.size))
+        yield from walk(read_at, file.size, file.path)
 
 
 def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCommitted) -> bool:
@@ -188,6 +201,10 @@ def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCom
 
 def _read(storage: Storage, path: str, offset: int, length: int) -> bytes:
     return storage.read_range(path, ByteRange(offset, length))
+
+
+def _part(content: bytes, offset: int, length: int) -> bytes:
+    return content[offset : offset + length]
 
 
 def _instant_of(block: LogBlock, remedy: str | None = None) -> str:

@@ -5,7 +5,7 @@ merge.base_merge.
 
 Memory: a budget of bytes of log records, beyond which they lie in memory-mapped files; for every log record its key,
 its ordering value and 9 bytes (17 with positions); an eighth of the budget of base rows, and the merged copy of a
-batch; a sixteenth of a decoded block.
+batch; a sixteenth of a decoded block; 8 MiB of small log files.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ def refuse_lost(scan: ScanResult, writes: CompletedWrites) -> None:
     command removed though a completed commit wrote it.
     """
     judged = chain(
-        ((block, writes.why_not_torn(block)) for block in scan.corrupt),
-        ((block, writes.why_lost(block)) for block in scan.corrupt_removed),
+        ((block, writes.why_lost(block)) for block in scan.corrupt),
+        ((block, writes.why_lost(block, is_removed=True)) for block in scan.corrupt_removed),
     )
     for block, covered in judged:
         if covered is not None:
@@ -102,33 +102,23 @@ class CompletedWrites:
         self._read[commit] = _bytes_of(commit, metadata)
         return metadata
 
-    def why_not_torn(self, block: CorruptBlock) -> str | None:
+    def why_lost(self, block: CorruptBlock, *, is_removed: bool = False) -> str | None:
         """Which commit covers bytes of the block, or why none can be ruled out; None of the torn end of a write that no
-        commit completed. A log file is written by the instant in its name, or in layout 1 from that instant on.
+        commit completed. `is_removed`: a rollback command removed the block, so that only proof counts. A log file is
+        written by the instant in its name, or in layout 1 from that instant on.
         """
         since = parse_log_file(block.path.rpartition("/")[2]).instant
         try:
             for written in self._written_since(since):
-                if written.overlaps(block):
+                if written.overlaps(block) and not (is_removed and written.start is None):
                     return written.describe()
-            if self._begin is None or since < self._begin:
+            if not is_removed and (self._begin is None or since < self._begin):
                 first = next(iter(self._history.instants()), None)
                 if first is None or since < first.requested_time:
                     return f"whether a completed commit wrote it is unknown: the archive does not go back to {since}"
         except (FormatError, StorageNotFoundError) as error:
-            return f"whether a completed commit wrote it is unknown: {error}"
+            return None if is_removed else f"whether a completed commit wrote it is unknown: {error}"
         return None
-
-    def why_lost(self, block: CorruptBlock) -> str | None:
-        """Which commit wrote bytes of a block that a rollback command removed; None where nothing proves it."""
-        since = parse_log_file(block.path.rpartition("/")[2]).instant
-        try:
-            for written in self._written_since(since):
-                if written.start is not None and written.overlaps(block):
-                    return written.describe()
-            return None
-        except (FormatError, StorageNotFoundError):
-            return None
 
     def _written_since(self, since: str) -> Iterator[_Bytes]:
         # In layout 1 a write that is older than a planned compaction may append to the log file of its slice.

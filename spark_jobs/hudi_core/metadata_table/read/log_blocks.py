@@ -7,11 +7,12 @@ data timeline too, or is one that only the metadata table has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock, ReadAt, walk
+from hudi_core.codec.log.blocks import BlockType, LogBlock, ReadAt, walk
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_scan import scan_blocks
 from hudi_core.metadata_table.instants import SOLO_COMMIT, is_metadata_suffix, is_solo
@@ -49,7 +50,6 @@ class BlockFilter:
 @dataclass(frozen=True, slots=True)
 class LiveBlock:
     block: LogBlock
-    read_at: ReadAt
 
     @property
     def schema(self) -> str:
@@ -65,7 +65,9 @@ class LiveBlock:
         return self.read_range(0, self.block.content_length)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        return self.read_at(self.block.content_offset + offset, max(0, min(length, self.block.content_length - offset)))
+        return self.block.read_at(
+            self.block.content_offset + offset, max(0, min(length, self.block.content_length - offset))
+        )
 
 
 def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LiveBlock]:
@@ -73,15 +75,8 @@ def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter)
     CorruptFileError for a damaged block that no later rollback cancels: its records are lost, and an answer without
     them would be silently wrong (Hudi passes over such a block).
     """
-    readers: dict[str, ReadAt] = {}
-
-    def walk_all() -> Iterator[LogBlock | CorruptBlock]:
-        for info in logs:
-            read_at = readers[info.path] = log_reader(storage, info)
-            yield from walk(read_at, info.size, info.path)
-
     scan = scan_blocks(
-        walk_all(),
+        chain.from_iterable(walk(log_reader(storage, info), info.size, info.path) for info in logs),
         blocks.instants.__contains__,
         latest_instant=blocks.latest,
         stop_at_newer=blocks.stop_at_newer,
@@ -91,7 +86,7 @@ def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter)
     if scan.corrupt:
         first = scan.corrupt[0]
         raise CorruptFileError(f"damaged block at byte {first.offset}: {first.reason}", path=first.path, remedy=_REMEDY)
-    return [LiveBlock(block, readers[block.path]) for block in scan.blocks]
+    return list(map(LiveBlock, scan.blocks))
 
 
 def valid_instants(

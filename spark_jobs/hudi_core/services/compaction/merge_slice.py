@@ -32,7 +32,6 @@ from hudi_core.filegroup.merge.base_merge import GROUP_SHARE, MergeCounts, Slice
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
-from hudi_core.filegroup.read.log_records import SmallLogs
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_reader import merging
 from hudi_core.filegroup.read.torn_tails import pass_over_torn_tails
@@ -108,7 +107,7 @@ class _Compaction:
         self.schema = without_meta_fields(unit.schema)
         self.config = unit.config
         self.as_hudi_1 = unit.as_hudi_1
-        self.storage = SmallLogs(open_data_storage(unit.uri, unit.storage_options))
+        self.storage = open_data_storage(unit.uri, unit.storage_options)
         self.epoch = attempt.stage_id
         token = WriteToken(attempt.partition_id, self.epoch, attempt.attempt_id)
         self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
@@ -117,7 +116,6 @@ class _Compaction:
     def run(self) -> CompactedSlice:
         started = time.perf_counter()
         files = self._log_files()
-        self.storage.expect(files)
         # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). Behind that of
         # a pending write may be one of a completed write, which no reader would find any more.
         scan = scan_log_files(self.storage, files, self.unit.committed, latest_instant=AFTER_ALL, stop_at_newer=False)

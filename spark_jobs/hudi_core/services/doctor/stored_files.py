@@ -232,9 +232,9 @@ def _scan(files: DataFiles, committed: CommittedInstants, latest: str | None, it
 
 def _judged_blocks(scan: ScanResult, writes: CompletedWrites) -> Iterator[Finding]:
     for block in scan.corrupt:
-        yield _judged(block, writes.why_not_torn(block))
+        yield _judged(block, writes.why_lost(block))
     for block in scan.corrupt_removed:
-        covered = writes.why_lost(block)
+        covered = writes.why_lost(block, is_removed=True)
         if covered is not None:
             yield _judged(block, covered)
 

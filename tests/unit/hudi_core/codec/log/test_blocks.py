@@ -6,7 +6,7 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBl
 
 
 def block(kind: BlockType, **headers: str) -> LogBlock:
-    return LogBlock(kind, {HeaderKey[name]: value for name, value in headers.items()}, 0, 0, "x", 0, 0)
+    return LogBlock(kind, {HeaderKey[name]: value for name, value in headers.items()}, 0, 0, "x", 0, 0, lambda *_: b"")
 
 
 def test_what_headers_say() -> None:

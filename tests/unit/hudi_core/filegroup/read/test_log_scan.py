@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.read.log_records import block_content
 from hudi_core.filegroup.read.log_scan import (
     CommittedInstants,
     ScanCounts,
@@ -19,6 +21,7 @@ from hudi_core.filegroup.read.log_scan import (
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile
+from tests.support.counting_storage import CountingStorage
 from tests.support.log_files import data, deletes, put, rollback
 from tests.support.memory_storage import MemoryStorage
 
@@ -279,3 +282,17 @@ def test_a_compaction_reads_logs_whose_commits_are_archived(older: str | None) -
 def test_other_json_is_refused(raw: str) -> None:
     with pytest.raises(ConfigError):
         from_text(CommittedInstants, raw)
+
+
+def test_a_small_file_is_read_once(tmp_path: Path) -> None:
+    counted = CountingStorage(tmp_path)
+    wide = [(f"key-{number:05d}", number, "x" * 100) for number in range(1000)]
+    made = [put(counted, version, data("002", rows)) for version, rows in ((1, ROW), (2, wide))]
+    assert made[0].size < 1 << 16 < made[1].size
+    blocks = scan_log_files(counted, made, COMMITTED, latest_instant="009").blocks
+    assert len(blocks) == 2
+    for block, file in zip(blocks, made, strict=True):
+        before = len(counted.ranges)
+        content = block_content(counted, block)
+        assert counted.read(file.path)[block.content_offset :][: block.content_length] == content
+        assert len(counted.ranges) - before == (file is made[1])

@@ -25,7 +25,7 @@ def block(text: str | None, instant: str | None = "001") -> LogBlock:
         HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: instant,
     }
     present = {key: value for key, value in headers.items() if value is not None}
-    return LogBlock(BlockType.AVRO_DATA, present, 0, 0, "p/.f-0.log", 0, 0)
+    return LogBlock(BlockType.AVRO_DATA, present, 0, 0, "p/.f-0.log", 0, 0, lambda *_: b"")
 
 
 def some(*rows: int) -> str:

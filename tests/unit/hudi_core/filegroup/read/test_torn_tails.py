@@ -156,7 +156,7 @@ def test_archived_commits_count(golden: Golden, version: str) -> None:
     stat = next(stat for stat in metadata.write_stats() if ".log." in stat.name)
 
     def why(path: str, offset: int) -> str | None:
-        return writes.why_not_torn(CorruptBlock(path, offset, 100, "cut"))
+        return writes.why_lost(CorruptBlock(path, offset, 100, "cut"))
 
     size = stat.file_size_in_bytes
     assert why(stat.path, size - 1) == f"bytes 0 to {size} of the file are of deltacommit {commit.requested_time}"
