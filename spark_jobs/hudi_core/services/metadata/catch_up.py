@@ -1,16 +1,10 @@
 """Applies the actions of the data table that the metadata table lacks, in the order of their completion, under the
-table lock, and mends what Hudi's writers left out of indexes (metadata_table.read.completeness).
+table lock, and mends what Hudi's writers left out of indexes (metadata_table.read.completeness). What can be applied
+late, and what cannot: docs/spec/metadata-table.md, "Catching up with missing commits".
 
-A writer that runs without the metadata table, or by other means than Hudi's, leaves them. Since every block of such an
-instant would count as soon as it is there, it can be written at any later time, as one deltacommit under the action's
-instant (action_updates). Statistics of whole partitions are written first where later commits wrote some. After a crash
-it may be repeated: an inflight deltacommit is continued.
-
-Row-level indexes cannot be updated where later commits changed the same rows or a clean deleted the older files. Then
-catch-up refuses (RowsUnknownError), and an update drops and rebuilds them where the options allow it
-(REBUILD_ROW_INDEXES), as it does with a secondary index that lacks rows, and the record index behind a restore: that
-keys may have been written again says too little for its cost. Up to when indexes are whole the table's properties say
-then (metadata_table.instants.marks). How an index is dropped: index_drop.py.
+Every block of such an instant counts as soon as it is there: it can be written at any later time, as one deltacommit
+under the action's instant (action_updates). A restore behind which keys may have been written again is no reason to
+rebuild the record index: that says too little for its cost.
 """
 
 from __future__ import annotations

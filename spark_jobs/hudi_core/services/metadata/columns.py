@@ -1,18 +1,6 @@
-"""Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15). Which
-columns have statistics: metadata_table/indexed_table.py.
-
-To add columns, the files are read without the table lock. Then, under the lock, new files are read, one deltacommit of
-the metadata table writes the records, and last the index's definition names the columns. A drop changes the definition
-alone.
-
-Readers of 1.x go by the definition: of a column that it names, a file without a record has only nulls
-(ColumnStatsIndexSupport.transpose), and rows would be skipped; records of columns that it does not name are not read
-(DataSkippingUtils). So it is written last where a column is added, and the records stay where one is dropped.
-
-A pending write records its files when it completes, by its options. A Hudi 1.x writer whose options lack the column
-keeps the definition that it read at its start (HoodieTableMetaClient.buildIndexDefinition), and its files would count
-as null in a column added since. So the definition is written when no such write is active; a write that starts at that
-moment makes this run restore the definition and wait for it as well. After a crash it may be repeated.
+"""Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15). The
+steps, and why they are in this order: docs/spec/metadata-table.md, "Adding and dropping columns". Which columns have
+statistics: metadata_table/indexed_table.py.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """Drop of indexes from the metadata table, removal of pending indexing actions (deletePendingIndexingInstant), and
-rebuild of row-level indexes that missing actions cannot be applied to.
-
-A row-level index is delisted first; its files are deleted when no writer can hold the older properties. The number of
-file groups is not stored: a lookup counts them in the folder and hashes the key by that number. A lookup during the
-deletion would find nothing, and a writer of Hudi that tags by the record index would insert existing rows again. It
-reads the properties again after it has put its instant on the timeline: so the writes that are pending when the index
-is delisted are waited for.
-
-The names of indexes that `metadata update` rebuilds are kept in a file until all are: after a crash the next continues.
+rebuild of row-level indexes that missing actions cannot be applied to. Why a row-level index is delisted first, and its
+files are deleted when no writer can hold the older properties: docs/spec/metadata-table.md, "Dropping row-level
+indexes".
 """
 
 from __future__ import annotations

@@ -1,32 +1,5 @@
-"""The checks of what indexes hold of single files, and of whole partitions.
-
-`column_stats` and `expr_index_*` of type column_stats against the records of their files, `partition_stats` against the
-rows of each partition. Of a file, exact: which files have statistics (a file that is not listed has none; a listed file
-with records has them of every indexed column that it holds), and the counts of base files. Loose: bounds, which have to
-contain the values; the counts of log files, which Hudi takes while it appends. Statistics of a partition that is no
-longer listed are not compared: readers do not use them. Version 6 does not record which columns are indexed; there a
-file has to have statistics of at least one. Nor do its cleans delete what is stored of the files that they delete
-(TableVersion.cleans_leave_statistics); there such a file may have statistics.
-
-Of a partition, exact: one with rows has statistics of every indexed column. Loose: bounds, as merging widens them;
-counts, which are at least those of the rows where they are said to be tight and the partition's slices are base files
-alone (Hudi counts replaced files as well); statistics of partitions without rows. Columns whose values a query takes
-from the partition's path are not compared.
-
-Of an expression, as of a file, but that a log file has statistics is loose, too, and so are files of older slices and
-of replaced file groups: Hudi initializes such an index with the latest slices
-(HoodieBackedTableMetadataWriter.initializeExpressionIndexPartition). Bounds of whole partitions have to contain the
-values of the rows as they are now. Not compared are expressions that predicates cannot name, and, unless the zone is
-given (airflow_hudi.read.zone), values that depend on the zone of the writer's session.
-
-`bloom_filters` against the footers and the record keys of base files. Exact: a listed Parquet base file has the filter
-of its footer, bit for bit, and no other file has one; every key of the file is in it. A file whose footer holds no
-filter may have one, which then has to hold every key, or none. Of an expression, exact: a base file in a latest slice
-has a filter, which has every value of its file, and no file that is not listed has one.
-
-Memory: the statistics of one data partition's files, and those of all partitions, some 300 bytes for each column; a
-digest for each filter of one data partition, two filters of one file, and a batch of its keys; the names of files with
-statistics that are not listed.
+"""The checks of what indexes hold of single files, and of whole partitions. What is compared exactly and what loosely,
+and the memory: docs/spec/metadata-table.md, "validate".
 """
 
 from __future__ import annotations

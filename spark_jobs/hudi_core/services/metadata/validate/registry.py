@@ -1,11 +1,5 @@
-"""The registry of checks: which check each partition type gets, one line each; and the check of `files`, which is
-always made. The walk over the table: run.py.
-
-`files` against the storage. Exact: the partitions, the names of their files, and the sizes. The listed size of log
-files may differ: one of version 6 may be longer than listed, by what a write that is pending or was rolled back
-appended, and a log file that was rolled back by its markers is listed with 1 byte (MarkerBasedRollbackStrategy). Then
-it has to be no longer than the file, and hold what completed commits wrote. Memory: one data partition; names of
-missing and unlisted files, up to check.KEPT, to detect a file listed elsewhere.
+"""Which check each partition type gets, one line each; and the check of `files`, which is always made. What it
+compares: docs/spec/metadata-table.md, "validate". The walk over the table: run.py.
 """
 
 from __future__ import annotations

@@ -1,15 +1,5 @@
-"""`record_index` against the record keys of all rows as they are now, `secondary_index_*` against their values.
-
-Of the record index, exact: every key of a row is mapped, to its partition and file group (a key that is in several, to
-one of them), and no other key is. Loose: the instant of a location, as of several writes of a row Hudi keeps the one
-that brought it to its file group.
-
-Of a secondary index, exact: it holds for every row the pair of its value and record key, in the file group of its
-lookup, and no other pair. Of one without the changes of a commit of Hudi 1.2 (MetadataTable.covers_all_rows), which
-readers do not use, only the existing pairs are compared. Compared are columns of text and of whole numbers; of other
-types the printed form depends on the writer.
-
-Memory: the keys or pairs as IndexKeys has them, and one file group of the index: some 250 bytes for each of its keys.
+"""`record_index` against the record keys of all rows as they are now, `secondary_index_*` against their values. What is
+compared exactly and what loosely, and the memory: docs/spec/metadata-table.md, "validate".
 """
 
 from __future__ import annotations

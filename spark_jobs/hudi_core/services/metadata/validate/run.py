@@ -1,9 +1,7 @@
 """`metadata validate`: compares the metadata table with the data files and rows, by partition type. Nothing is written.
 
-The data is read by the code of queries, not by that which writes the metadata table, so that errors there are detected.
 The table is walked once, partition by partition. Of a partition, every listed base and log file that is there is read
-once as it is stored (the columns that are indexed), and the rows of the latest slices once more, merged. Each partition
-type's module describes its exact and loose comparisons, and its memory.
+once as it is stored (the columns that are indexed), and the rows of the latest slices once more, merged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The least and the greatest value of operands over records, and whether what a statistic says of them holds.
-
-Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it
-(index.value_ranges): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for
-signed, bound nothing. NaN is greater than every number.
+"""The least and the greatest value of operands over records, and whether what a statistic says of them holds. A bound
+is compared as readers use it (index.value_ranges): docs/spec/metadata-table.md, "validate".
 """
 
 from __future__ import annotations
