@@ -159,10 +159,10 @@ class MetadataUpdateRequest(Request):
         return Extent(max(1, len(missing_actions(context, MetadataTimeline(context.storage, context.config)))))
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        from hudi_core.services.metadata.update_look import updated_already
+        from hudi_core.services.metadata.maintain import updated_already
 
         self._check_partitions(context)
-        done = updated_already(context, owner)
+        done = updated_already(context)
         return None if done is None else _updated(context, done)
 
     def run(self, work: Work) -> Result:

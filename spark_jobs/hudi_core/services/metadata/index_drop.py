@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from hudi_core.config.table_config import METADATA, TableConfig, update_properties
-from hudi_core.errors import ConflictError, CorruptFileError, HudiError, StorageNotFoundError
+from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
@@ -24,6 +24,7 @@ from hudi_core.model.names import WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
+from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import is_at_work, pending_writers, writers_at_work
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
@@ -119,19 +120,15 @@ def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset
 
 
 def delist_for_rebuild(
-    context: TableContext,
-    error: HudiError,
-    token: WriteToken,
-    indexes: Collection[str] | None,
-    guard: Callable[[], None],
+    context: TableContext, error: RowsUnknownError, token: WriteToken, guard: Callable[[], None]
 ) -> frozenset[str]:
-    """Delists row-level indexes, all or `indexes`, for a rebuild because of `error`; returns the pending instants that
-    may use them. The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it.
+    """Delists the row-level indexes that `error` names, for a rebuild; returns the pending instants that may use them.
+    The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it.
     Raises, before anything is written, as MetadataCreation.check, and as MetadataCompaction.finish, since a pending
     compaction's plan names files to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
-    names = names if indexes is None else names.intersection(indexes)
+    names = names if error.indexes is None else names.intersection(error.indexes)
     MetadataCreation(context.storage, token, context.clock()).check()
     MetadataCompaction(context.storage, context.config, token, context.clock(), guard=guard).finish()
     _put(context, names.union(_read(context)))

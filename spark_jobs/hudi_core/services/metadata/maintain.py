@@ -1,9 +1,8 @@
 """`metadata create`, `update` and `drop`: initializes, maintains and drops the metadata table without a data write.
 
 All of it happens under the table lock, as in real Hudi: writers wait for it. The lock is released in between until
-writes have ended that may use a row-level index which is dropped, or that began without one which has to hold all rows:
-Hudi 1.1 and later record a write in the indexes that the table had when it began
-(HoodieBackedTableMetadataWriter.startCommit of streaming writes).
+writes have ended that may use a row-level index which is dropped, or that began without one which has to hold all rows
+(docs/spec/metadata-table.md, "Initialization and maintenance").
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
@@ -30,10 +30,11 @@ from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.read.snapshot import partitions_there
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.lifetime import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.catch_up import catch_up, complete_indexes
+from hudi_core.services.metadata.catch_up import catch_up, complete_indexes, missing_actions
 from hudi_core.services.metadata.index_drop import (
     abandon_builds,
     delist_for_rebuild,
@@ -55,6 +56,8 @@ from hudi_core.services.metadata.initialization import (
 )
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
+from hudi_core.storage.one_look import OneLookStorage, one_look
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -169,10 +172,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
     writes that may use them are waited for without the lock. After a crash the next update continues (index_drop).
     Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
     """
-    if not context.has_metadata_table:
-        message = "the table has no metadata table"
-        remedy = "create one with `hudictl metadata create TABLE`"
-        raise ConfigError(message, path=context.config.path, remedy=remedy)
+    _check_there(context)
     workers, applied = context.workers(engine, epoch), list[str]()
     deadline = deadline_of(context)
     users: frozenset[str] | None = None
@@ -188,7 +188,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
                 except RowsUnknownError as error:
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
-                    users = delist_for_rebuild(current.reloaded(), error, workers.token, error.indexes, lock.check)
+                    users = delist_for_rebuild(current.reloaded(), error, workers.token, lock.check)
                     delisted, deadline = True, deadline_of(context)
         try:
             _wait(context, users, deadline)
@@ -197,6 +197,13 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
             with context.lock(owner) as lock, suppress(RowsUnknownError):
                 _update(context.reloaded(), workers, lock.check, applied, rebuilds=False)
             raise
+
+
+def _check_there(context: TableContext) -> None:
+    if not context.has_metadata_table:
+        message = "the table has no metadata table"
+        remedy = "create one with `hudictl metadata create TABLE`"
+        raise ConfigError(message, path=context.config.path, remedy=remedy)
 
 
 def _update(
@@ -220,6 +227,61 @@ def _update(
         context.storage, TableConfig.load(context.storage), token, context.options, guard, context.clock(), workers
     )
     return Updated(tuple(applied), tuple(sorted(as_rebuild)), widened, incomplete, upkeep)
+
+
+def updated_already(context: TableContext) -> Updated | None:
+    """What an update comes to that changes nothing; None where it would: it is run until it writes, on a view of the
+    table that refuses changes. No lock is taken. What it would log as done is asked before. Raises as it.
+    """
+    _check_there(context)
+    if planned_rebuild(context) or missing_actions(context, MetadataTimeline(context.storage, context.config)):
+        return None
+    storage = _ReadOnlyStorage(context.storage)
+    view = replace(context, storage=storage, active=ActiveTimeline(storage, context.config, zone=context.zone))
+    workers = view.workers(_NoEngine(), 0)
+    with suppress(_ChangeError), one_look(storage):
+        view = view.reloaded()
+        try:
+            return _update(view, workers, _no_lock, [])
+        except RowsUnknownError as error:
+            delist_for_rebuild(view, error, workers.token, _no_lock)
+    return None
+
+
+class _ChangeError(Exception):
+    """The update came upon something to write, or to run on an engine. Not for others: no HudiError."""
+
+
+def _no_lock() -> None:
+    """A guard of what is only looked at."""
+
+
+def _refuse(*_: object, **__: object) -> Any:
+    raise _ChangeError
+
+
+class _NoEngine(Engine):
+    name = "none"
+    is_remote = False
+    run = staticmethod(_refuse)
+    exchange = staticmethod(_refuse)
+
+
+class _ReadOnlyStorage(OneLookStorage):
+    """A deletion of what is not there is none, and asks for none: another process may just have put it there."""
+
+    def _changing(self, path: str, *, is_there: bool = True) -> NoReturn:
+        raise _ChangeError
+
+    def delete(self, path: str) -> bool:
+        if self.exists(path):
+            raise _ChangeError
+        return False
+
+    def delete_folder(self, folder: str) -> list[str]:
+        if self.list_files(folder) or self.list_folders(folder):
+            raise _ChangeError
+        return []
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
