@@ -64,57 +64,53 @@ def examine(
 ) -> DoctorReport:
     """With `files` data files are looked at, too. Raises FormatError for damage in the archive or a log file."""
     with one_look(context.storage):
-        return _examine(context, files, executors)
-
-
-def _examine(context: TableContext, files: bool, executors: ExecutorObservations | None) -> DoctorReport:
-    now, scheme = time.time(), scheme_of(context.uri)
-    modified, timeline = context.active.modified(), context.active.load()
-    heartbeats = heartbeats_of(context, timeline, read_only=True)
-    mode = CONCURRENCY_MODE.name
-    options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
-    stalled_after = STALLED_MINUTES.read(context.options) * 60.0
-    codecs = compression.read_compression(context, timeline, files=files)
-    clock = writers.read_clocks(context, timeline, modified, now)
-    lock = writers.read_lock(context, context.options, now)
-    storage = context.storage
-    store = StoreObservations(scheme, storage.supports_exclusive_create, storage.supports_conditional_write)
-    needed = wheels.needed_wheels(scheme, context.options, codecs.codec)
-    eager = [instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)]
-    others = read_signs(context.storage, context.config, context.options, now=time.time).describe()
-    data = DataFiles(context, timeline)
-    pending = instants.pending_instants(context, timeline, modified, heartbeats)
-    findings = (
-        *_of_files(data, listed=files),
-        *instants.strange_names(context),
-        *instants.stalled_instants(pending, context.uri, stalled_after),
-        *writers.blocking_lock(lock, stalled_after),
-        *writers.writers(options, lock.provider, eager, others),
-        *writers.unnamed_indexes(options, context.config),
-        *writers.timeline_zone(clock),
-        *writers.clock_skew(clock),
-        *writers.instant_ahead(clock),
-        *instants.overtaken(data),
-        *instants.latest_indexing(timeline),
-        *metadata_drop(context),
-        *unproven_store(store, context.uri),
-        *wheels.missing_wheels(needed),
-        *wheels.executor_modules(executors, codecs.codec, options),
-        *compression.codec_saving(codecs),
-    )
-    return DoctorReport(
-        table=context.uri,
-        name=context.config.name,
-        version=int(context.config.version),
-        findings=tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity])),
-        writer_options=tuple(writers.writer_options(options, lock.provider, scheme)),
-        clock=clock,
-        lock=lock,
-        store=store,
-        wheels=needed,
-        executors=executors,
-        files_looked_at=files,
-    )
+        now, scheme = time.time(), scheme_of(context.uri)
+        modified, timeline = context.active.modified(), context.active.load()
+        heartbeats = heartbeats_of(context, timeline, read_only=True)
+        mode = CONCURRENCY_MODE.name
+        options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
+        stalled_after = STALLED_MINUTES.read(context.options) * 60.0
+        codecs = compression.read_compression(context, timeline, files=files)
+        clock = writers.read_clocks(context, timeline, modified, now)
+        lock = writers.read_lock(context, context.options, now)
+        storage = context.storage
+        store = StoreObservations(scheme, storage.supports_exclusive_create, storage.supports_conditional_write)
+        needed = wheels.needed_wheels(scheme, context.options, codecs.codec)
+        eager = [instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)]
+        others = read_signs(context.storage, context.config, context.options, now=time.time).describe()
+        data = DataFiles(context, timeline)
+        pending = instants.pending_instants(context, timeline, modified, heartbeats)
+        findings = (
+            *_of_files(data, listed=files),
+            *instants.strange_names(context),
+            *instants.stalled_instants(pending, context.uri, stalled_after),
+            *writers.blocking_lock(lock, stalled_after),
+            *writers.writers(options, lock.provider, eager, others),
+            *writers.unnamed_indexes(options, context.config),
+            *writers.timeline_zone(clock),
+            *writers.clock_skew(clock),
+            *writers.instant_ahead(clock),
+            *instants.overtaken(data),
+            *instants.latest_indexing(timeline),
+            *metadata_drop(context),
+            *unproven_store(store, context.uri),
+            *wheels.missing_wheels(needed),
+            *wheels.executor_modules(executors, codecs.codec, options),
+            *compression.codec_saving(codecs),
+        )
+        return DoctorReport(
+            table=context.uri,
+            name=context.config.name,
+            version=int(context.config.version),
+            findings=tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity])),
+            writer_options=tuple(writers.writer_options(options, lock.provider, scheme)),
+            clock=clock,
+            lock=lock,
+            store=store,
+            wheels=needed,
+            executors=executors,
+            files_looked_at=files,
+        )
 
 
 def _of_files(files: DataFiles, *, listed: bool) -> Iterator[Finding]:

@@ -1,10 +1,6 @@
 """The files in the storage compared with the timeline and with the metadata table's list of files; and what Hudi's
-writers left out of its indexes (docs/decisions/0018).
-
-A file of an instant that never completed is of a write that was rolled back and whose upload landed afterwards, or of
-one that died. A reader takes an instant for committed that is older than the timeline's first commit
-(HoodieTimeline.containsOrBeforeTimelineStarts). Files of such an instant are visible; those of a later one turn visible
-when the timeline's first commits are archived.
+writers left out of its indexes (docs/decisions/0018). The rules: docs/doctor.md. A reader takes an instant for
+committed that is older than the timeline's first commit (HoodieTimeline.containsOrBeforeTimelineStarts).
 """
 
 from __future__ import annotations
@@ -47,9 +43,8 @@ _REBUILD: Final = (
 
 
 def orphans(files: DataFiles) -> Iterator[Finding]:
-    """Files of instants that never completed. In version 6, and of log files that are named after clusterings, the
-    headers of log blocks are read as well. What is older than the archive counts as committed, as it may be truncated.
-    Raises FormatError for an archive or a log file that is damaged.
+    """Files of instants that never completed; what is older than the archive counts as committed, as it may be
+    truncated. Raises FormatError for an archive or a log file that is damaged.
     """
     timeline = files.timeline
     start = start_after(timeline, frozenset())
@@ -96,10 +91,9 @@ def _named(paths: Iterable[str]) -> str:
 
 
 def listings(files: DataFiles) -> Iterator[Finding]:
-    """Entries without a file, committed files without an entry, entries of another size, an unreadable list. Nothing
-    where no metadata table is in use, nor while a clean, rollback or restore is inflight: both lists may be right then.
-    Not listed count base files of completed commits on the timeline only: an incomplete write has no records yet.
-    Raises FormatError for a damaged commit or rollback of a merge-on-read table of version 6.
+    """Entries without a file, committed base files without an entry, entries of another size, an unreadable list. While
+    a clean, rollback or restore is inflight both lists may be right. Raises FormatError for a damaged commit or
+    rollback of a merge-on-read table of version 6.
     """
     if not files.context.has_metadata_table or deletions_at_work(files.timeline):
         return

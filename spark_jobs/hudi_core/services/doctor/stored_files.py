@@ -69,10 +69,7 @@ def cut_files(files: DataFiles) -> Iterator[Finding]:
 
 
 def copied_files(files: DataFiles) -> Iterator[Finding]:
-    """Base files that a query reads whose rows name a file (`_hoodie_file_name`) of another file group that it reads as
-    well; where that group was replaced this is lawful. Only footers of base files of one size are read, one request
-    each.
-    """
+    """Base files whose rows name a file of another file group; where that group was replaced this is lawful."""
     view = files.view
     if view is None:
         return
@@ -125,10 +122,7 @@ def _named_in_rows(file: ParquetBaseFile) -> str | None:
 
 
 def mislabelled_files(files: DataFiles) -> Iterator[Finding]:
-    """Base files that a query reads which label a timestamp otherwise than the table's schema does
-    (codec.avro.time_labels): older readers, and filters of Hudi 1.2, take them wrongly. Reads the footers of the oldest
-    base files, one request each.
-    """
+    """Base files that label a timestamp otherwise than the table's schema does (codec.avro.time_labels)."""
     try:
         schema = arrow_schema(table_schema(files.storage, files.context.config, files.timeline))
     except (FormatError, StorageNotFoundError):
@@ -157,10 +151,8 @@ def mislabelled_files(files: DataFiles) -> Iterator[Finding]:
 
 
 def shared_buckets(files: DataFiles) -> Iterator[Finding]:
-    """Buckets with several file groups, of which pending writes' and replaced ones do not count: Hudi looks keys up in
-    one. They come of a task that ran twice (hudi#11527), of two writers (hudi#7838), or of a second `bulk_insert`
-    (hudi#10894). Files are listed as queries list them. Nothing where that list cannot be read, which has a rule of its
-    own.
+    """Buckets with several file groups, of which Hudi looks keys up in one: by a task that ran twice (hudi#11527), by
+    two writers (hudi#7838), by a second `bulk_insert` (hudi#10894). A list that cannot be read has a rule of its own.
     """
     shared: Counted[str] = Counted()
     with suppress(FormatError, MetadataUnavailableError, StorageNotFoundError):
@@ -200,10 +192,7 @@ def _shared_buckets(files: DataFiles) -> Iterator[str]:
 
 
 def damaged_logs(files: DataFiles) -> Iterator[Finding]:
-    """Corrupt log blocks of completed commits, whose rows queries miss, and log files that no query can read; torn ends
-    of log files, which hold no row. The log files of the slices that a snapshot query reads now are scanned as it scans
-    them. Costs one request for each log block, of 64 KiB at its end; contents are not read, nor decoded.
-    """
+    """Corrupt log blocks, and torn ends of log files, in the slices that a snapshot query reads, scanned as it does."""
     if not files.context.config.is_merge_on_read or files.view is None:
         return
     damaged: Counted[Finding] = Counted()

@@ -48,7 +48,7 @@ from hudi_core.services.metadata.validate.row_indexes import can_print
 from hudi_core.services.metadata.validate.run import check_metadata
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.listing import StorageListing
+from hudi_core.view.listing import StorageListing, walk_partitions
 
 REPEATS: Final = 5
 SAMPLE: Final = 1000
@@ -107,54 +107,49 @@ def measure(
         message = f"the metadata table has no {', '.join(unknown)}"
         remedy = f"name some of {', '.join(sorted(context.config.metadata_partitions))}"
         raise ConfigError(message, path=context.config.path, remedy=remedy)
-    queries = _Queries(context, data, frozenset(partition_types) or context.config.metadata_partitions)
-    return Timings(
-        tuple(sorted(queries.partition_types)),
-        len(queries.names),
-        queries.count,
-        tuple(_timed(query, queries.open, clock) for query in queries.all()),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Query:
-    what: str
-    items: int
-    run: Callable[[MetadataTable], object]
-    without: Callable[[], object] | None = None
-    lookups: int = 1
-
-
-def _timed(query: _Query, open_table: Callable[[], MetadataTable], clock: Callable[[], float]) -> Timing:
-    def milliseconds(act: Callable[[], object]) -> float:
-        start = clock()
-        act()
-        return (clock() - start) * 1000
-
-    run = partial(query.run, open_table())
-    cold, warm = milliseconds(run), median(milliseconds(run) for _ in range(REPEATS))
-    spared = None if query.without is None else median(milliseconds(query.without) for _ in range(REPEATS))
-    return Timing(query.what, query.items, query.lookups, cold, warm, spared)
+    queries = _Queries(context, data, frozenset(partition_types) or context.config.metadata_partitions, clock)
+    return Timings(tuple(sorted(queries.partition_types)), len(queries.names), queries.count, tuple(queries.timings()))
 
 
 class _Queries:
-    def __init__(self, context: TableContext, data: Storage, partition_types: frozenset[str]) -> None:
+    def __init__(
+        self, context: TableContext, data: Storage, partition_types: frozenset[str], clock: Callable[[], float]
+    ) -> None:
         self.partition_types = partition_types
+        self._clock = clock
         self._context = context
         self._data = data
         self._timeline: Timeline = context.active.load()
         self._schema = table_schema(context.storage, context.config, self._timeline)
-        table = self.open()
+        table = self._open()
         self.names = table.list_partitions()
         self._files = {name: table.list_files(name) for name in self.names}
         self.count = sum(map(len, self._files.values()))
         self._definitions = table.index_definitions()
 
-    def open(self) -> MetadataTable:
+    def _open(self) -> MetadataTable:
         context = self._context
         return MetadataTable(context.storage, context.config, self._timeline, self._schema, context.zone)
 
-    def all(self) -> Iterator[_Query]:
+    def _timing(
+        self,
+        what: str,
+        items: int,
+        query: Callable[[MetadataTable], object],
+        without: Callable[[], object] | None = None,
+        lookups: int = 1,
+    ) -> Timing:
+        def milliseconds(act: Callable[[], object]) -> float:
+            start = self._clock()
+            act()
+            return (self._clock() - start) * 1000
+
+        run = partial(query, self._open())
+        cold, warm = milliseconds(run), median(milliseconds(run) for _ in range(REPEATS))
+        spared = None if without is None else median(milliseconds(without) for _ in range(REPEATS))
+        return Timing(what, items, lookups, cold, warm, spared)
+
+    def timings(self) -> Iterator[Timing]:
         if FILES_PARTITION in self.partition_types:
             yield from self._listing()
         place = next(((name, bases) for name in self.names if (bases := _bases(self._files[name]))), None)
@@ -162,7 +157,9 @@ class _Queries:
             yield from self._of_files(*place)
         if PARTITION_STATS in self.partition_types and self.names:
             columns = [self._first_column()]
-            yield _Query("statistics of partitions", len(self.names), lambda table: table.partition_stats(columns))
+            yield self._timing(
+                "statistics of partitions", len(self.names), lambda table: table.partition_stats(columns)
+            )
         for name in sorted(self.partition_types & self._definitions.keys()):
             if name.startswith(EXPRESSION_PREFIX):
                 yield from self._expression(self._definitions[name], place)
@@ -170,27 +167,27 @@ class _Queries:
                 yield from self._secondary(self._definitions[name])
         if RECORD_INDEX in self.partition_types and (keys := self._keys()):
             singles = keys[:_SINGLES]
-            yield _Query(
+            yield self._timing(
                 "record keys, one by one",
                 len(singles),
                 lambda table: [table.record_locations([key]) for key in singles],
                 lookups=len(singles),
             )
-            yield _Query("record keys, at once", len(keys), lambda table: table.record_locations(keys))
+            yield self._timing("record keys, at once", len(keys), lambda table: table.record_locations(keys))
 
-    def _listing(self) -> Iterator[_Query]:
+    def _listing(self) -> Iterator[Timing]:
         names, storage = self.names, self._context.storage
-        yield _Query(
+        yield self._timing(
             "all partitions", len(names), MetadataTable.list_partitions, lambda: StorageListing(storage).partitions()
         )
-        yield _Query(
+        yield self._timing(
             "all files",
             self.count,
             lambda table: [table.list_files(name) for name in names],
-            lambda: _list_all(StorageListing(storage)),
+            lambda: list(walk_partitions(storage, storage.list_files)),
         )
         if some := names[:SAMPLE]:
-            yield _Query(
+            yield self._timing(
                 "files of a partition",
                 sum(len(self._files[name]) for name in some),
                 lambda table: [table.list_files(name) for name in some],
@@ -198,36 +195,36 @@ class _Queries:
                 lookups=len(some),
             )
 
-    def _of_files(self, partition: str, bases: list[str]) -> Iterator[_Query]:
+    def _of_files(self, partition: str, bases: list[str]) -> Iterator[Timing]:
         """Statistics of one column and filters, of the base files of a partition."""
         paths = [join(partition, name) for name in bases if name.endswith(".parquet")]
         if COLUMN_STATS in self.partition_types:
             column = RECORD_KEY if self._context.config.populate_meta_fields else self._first_column()
-            yield _Query(
+            yield self._timing(
                 "column statistics of files",
                 len(bases),
                 lambda table: table.column_stats([column], files={partition: bases}),
                 lambda: [self._footer(path) for path in paths],
             )
         if BLOOM_FILTERS in self.partition_types:
-            yield _Query(
+            yield self._timing(
                 "bloom filter of a file",
                 1,
                 lambda table: table.bloom_filters(partition, bases[:1]),
                 lambda: [self._footer(path) for path in paths[:1]],
             )
 
-    def _expression(self, index: IndexDefinition, place: tuple[str, list[str]] | None) -> Iterator[_Query]:
+    def _expression(self, index: IndexDefinition, place: tuple[str, list[str]] | None) -> Iterator[Timing]:
         name = index.name
         if index.type == COLUMN_STATS:
-            yield _Query(f"{name}: all files", self.count, lambda table: table.expression_stats(name))
+            yield self._timing(f"{name}: all files", self.count, lambda table: table.expression_stats(name))
         elif place is not None:
             partition, bases = place
-            yield _Query(
+            yield self._timing(
                 f"{name}: filter of a file", 1, lambda table: table.expression_blooms(name, partition, bases[:1])
             )
 
-    def _secondary(self, index: IndexDefinition) -> Iterator[_Query]:
+    def _secondary(self, index: IndexDefinition) -> Iterator[Timing]:
         """Of a column whose text is the same for every writer."""
         if len(index.source_fields) != 1:
             return
@@ -236,7 +233,7 @@ class _Queries:
         if found and can_print(found[0].type):
             texts = dict.fromkeys(value for array in found for value in array.cast(pa.string()).to_pylist())
             values = list(texts)[:SAMPLE]
-            yield _Query(
+            yield self._timing(
                 f"{index.name}: record keys of values",
                 len(values),
                 lambda table: table.secondary_keys(index.name, values),
@@ -272,7 +269,3 @@ class _Queries:
 
 def _bases(files: Iterable[str]) -> list[str]:
     return [name for name in islice(sorted(files), SAMPLE) if isinstance(parse_data_file(name), BaseFileName)]
-
-
-def _list_all(listing: StorageListing) -> int:
-    return sum(len(listing.files(name)) for name in listing.partitions())

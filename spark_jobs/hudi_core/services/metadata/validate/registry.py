@@ -54,9 +54,14 @@ class FilesCheck:
         self._missing: dict[str, str] = {}
         self._unlisted: dict[str, str] = {}
 
-    def open_partition(self, partition: str, files: Sequence[FileInfo]) -> PartitionFiles:
-        """Compares a partition that is in the storage, and returns what counts of it."""
+    def open_partition(self, partition: str, files: Sequence[FileInfo]) -> PartitionFiles | None:
+        """Compares a partition, and returns what counts of it; None of a listed one that is not there."""
         listed = self._metadata.list_files(partition)
+        if not files:
+            if self._judges_missing:
+                self._add("the partition is in the list of partitions, but it is not there", partition)
+            self._add_missing(partition, sorted(listed))
+            return None
         data = {info.name: info for info in files if parse_data_file(info.name) is not None}
         unlisted = sorted(name for name in data.keys() - listed.keys() if self._counts(data[name]))
         there = {name: data[name] for name in [*(name for name in data if name in listed), *unlisted]}
@@ -76,13 +81,6 @@ class FilesCheck:
     def not_walked(self) -> list[str]:
         """The listed partitions that no `open_partition` has named yet, sorted."""
         return sorted(self._unseen)
-
-    def absent_partition(self, partition: str) -> None:
-        """A listed partition of which the storage has nothing."""
-        self._unseen.discard(partition)
-        if self._judges_missing:
-            self._add("the partition is in the list of partitions, but it is not there", partition)
-        self._add_missing(partition, sorted(self._metadata.list_files(partition)))
 
     def finish(self) -> None:
         """Reports the files that are listed in one partition and are in another."""

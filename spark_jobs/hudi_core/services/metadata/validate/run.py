@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -25,17 +27,10 @@ from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.model.names import OPERATION, spelled
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.check import (
-    FileCheck,
-    FileHead,
-    Findings,
-    PartitionCheck,
-    PartitionFiles,
-    ValidationReport,
-)
+from hudi_core.services.metadata.validate.check import FileCheck, FileHead, Findings, PartitionCheck, ValidationReport
 from hudi_core.services.metadata.validate.registry import FilesCheck, deletions_at_work, partition_checks
 from hudi_core.services.metadata.validate.subject import Subject
-from hudi_core.storage.base import Storage
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.schemas import sources_at
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
@@ -76,24 +71,19 @@ class FileReader:
             self._findings.add(FILES_PARTITION, f"cannot be read: {error.message}", partition=file.partition, file=name)
 
     def _read_base(self, file: DataFile, is_latest: bool) -> None:
-        storage = self._reader.storage
-        if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
-            with self._open(FileHead(file, True, None, is_latest=is_latest)) as file_checks:
-                if file_checks:
-                    _give(
-                        read_base_file(storage, file, self._schema, batch_rows=READ_ROWS, history=self._history),
-                        file_checks,
-                        None,
-                    )
-            return
+        storage, schema = self._reader.storage, self._schema
+        head = FileHead(file, True, None, is_latest=is_latest)
+        read = partial(read_base_file, storage, file, schema, batch_rows=READ_ROWS, history=self._history)
         with ExitStack() as stack:
-            with _naming_damage():
-                parquet = stack.enter_context(open_base_file(storage, file.path))
-                footer = parquet.footer
-            columns = frozenset(spelled(parquet.schema.names, self._schema.names))
-            with self._open(FileHead(file, True, columns, footer, is_latest)) as file_checks:
+            if file.name.rpartition(".")[2] == _PARQUET and self._history is None:
+                with _naming_damage():
+                    parquet = stack.enter_context(open_base_file(storage, file.path))
+                    head = replace(head, footer=parquet.footer)
+                head = replace(head, columns=frozenset(spelled(parquet.schema.names, schema.names)))
+                read = partial(base_batches, parquet, schema, batch_rows=READ_ROWS)
+            with self._open(head) as file_checks:
                 if file_checks:
-                    _give(base_batches(parquet, self._schema, batch_rows=READ_ROWS), file_checks, None)
+                    _give(read(), file_checks, None)
 
     def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
         with _naming_damage():
@@ -191,19 +181,18 @@ class _Validation:
 
     def run(self) -> ValidationReport:
         for partition, infos in walk_partitions(self._storage, self._storage.list_files):
-            self._partition(self._files.open_partition(partition, infos))
+            self._partition(partition, infos)
         for partition in self._files.not_walked():
-            infos = self._storage.list_files(partition)
-            if infos:
-                self._partition(self._files.open_partition(partition, infos))
-            else:
-                self._files.absent_partition(partition)
+            self._partition(partition, self._storage.list_files(partition))
         self._files.finish()
         for check in self._checks:
             check.finish()
         return self._findings.report(self._subject.metadata.partition_types, self._partitions, self._read, self._rows)
 
-    def _partition(self, files: PartitionFiles) -> None:
+    def _partition(self, partition: str, infos: Sequence[FileInfo]) -> None:
+        files = self._files.open_partition(partition, infos)
+        if files is None:
+            return
         self._partitions += 1
         for check in self._checks:
             check.open_partition(files)
