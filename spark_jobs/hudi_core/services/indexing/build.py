@@ -1,9 +1,6 @@
 """One build of planned indexes, from a snapshot of the table to their base files, in file groups that are inflight;
-which actions completed since and are not in it; and with how many file groups. What a listed index may lack:
-metadata_table/read/completeness.py.
-
-Where that number changes an index is delisted, deleted, rebuilt beside writers and listed (RFC-8). Its files are
-deleted when every write has ended that may have read the older properties (metadata.index_drop).
+which actions completed since and are not in it; and with how many file groups. The steps of a build and of a resize:
+docs/spec/indexing.md. What a listed index may lack: metadata_table/read/completeness.py.
 """
 
 from __future__ import annotations
@@ -116,8 +113,7 @@ def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int
 
 
 def remove_leftovers(context: TableContext, instant: str, names: Collection[str]) -> None:
-    """Deletes the files of the run at `instant` in indexes that are listed now although it did not publish them: Hudi's
-    writer empties the folder and builds at once the enabled indexes that are not listed. Files that we wrote afterwards
+    """Deletes the files of the run at `instant` in indexes that a writer of Hudi has built and listed meanwhile: they
     belong to a deltacommit that is never completed; in version 6 to file groups whose first log file is gone, which
     would count. The caller holds the claim of the instant, and the table lock. May be repeated.
     """
@@ -221,14 +217,10 @@ def unrecorded(
     metadata_timeline: MetadataTimeline,
     early: Collection[str],
 ) -> list[str]:
-    """The instants completed since `before` that some partition of `build` lacks; the caller holds the lock. `early`
-    are the instants that the timeline held right after the index was first inflight.
-
-    Unlike in Hudi's indexer, not a deltacommit of the same name but its write stats say that an index was updated: its
-    writer may have read the properties before the index was inflight, or its options do not enable it. Only the record
-    index may lack records of a commit that inserted and deleted no row, and whose writer surely knew of the index, as
-    one that is not `early` did. A deltacommit that was on the metadata timeline before the build was lost with the
-    files of an earlier attempt.
+    """The instants completed since `before` that some partition of `build` lacks (docs/spec/indexing.md, 5); the caller
+    holds the lock. `early` are the instants that the timeline held right after the index was first inflight: their
+    writers may have read the properties before. A deltacommit that was on the metadata timeline before the build was
+    lost with the files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
     recorded = metadata_timeline.active.load().completed()

@@ -148,9 +148,8 @@ class IndexingService(InstantService):
 
 
 def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> str:
-    """Just before the latest completed write, so that it is never the latest completed action itself: a writer of Hudi
-    1.x that begins an index would take its name (generateUniqueInstantTime), and roll back what the metadata table has
-    of it (docs/decisions/0017). A write leaves the timeline only by a later action.
+    """Just before the latest completed write, so that it is never the latest completed action itself, whose name a
+    writer of Hudi 1.x takes (docs/decisions/0017). A write leaves the timeline only by a later action.
     """
     of_metadata = MetadataTimeline(context.storage, config).active.load().requested_times
     return context.clock().before(max(timeline.commits().requested_times), timeline, of_metadata)

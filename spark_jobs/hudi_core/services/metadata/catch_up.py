@@ -130,9 +130,7 @@ def _archived_behind(context: TableContext, commit: Instant) -> Instant | None:
 
 def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
     """Writes the missing ranges of the partitions that the missing `commits` touched, under a new instant of the
-    metadata table, before any of these is applied. The records of a late commit merge beneath those of later commits,
-    whose ranges of whole partitions lack its files: readers would skip its rows. The ranges of the current files are
-    valid before and after the late commit.
+    metadata table, before any of these is applied: they are valid before and after the late commits.
     """
     recorded = updates.metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
     first = min((item.requested_time for item in commits), default="")
@@ -157,9 +155,7 @@ def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline)
 def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) -> list[Instant]:
     """The completed actions that the metadata table lacks, in the order of their completion. Those older than the
     metadata table are in it by its initialization. The caller holds the table lock. Raises TimelineError for one that
-    the data table has archived: blocks of archived instants do not count. Cost: both active timelines; the metadata
-    table's archive only where its active timeline lacks something, the data table's for what is newer than the oldest
-    deltacommit there.
+    the data table has archived: blocks of archived instants do not count.
     """
     data, recorded = context.active.load(), metadata_timeline.active.load()
     suspects = [item for item in data.completed() if _is_unrecorded(item, metadata_timeline, recorded)]
@@ -239,9 +235,7 @@ def complete_indexes(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the data partitions whose ranges were too narrow, and the row-level indexes that lack rows or may.
     `rebuilt` are indexes that were just built. The caller holds the table lock; `context.config` was loaded under it.
-    Raises RowsUnknownError, naming indexes that are to be rebuilt; the errors of widen_ranges. Cost: where ranges may
-    be too narrow (indexes_in_doubt), the statistics of all current files are read. Nothing is mended while the indexes
-    hold rows of a pending commit.
+    Raises RowsUnknownError, naming indexes that are to be rebuilt; the errors of widen_ranges.
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)

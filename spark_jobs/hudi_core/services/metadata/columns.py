@@ -61,11 +61,11 @@ def add_columns(
     context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
 ) -> tuple[str, ...]:
     """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`;
-    returns those that the index, or some file, lacked, as after a change of its writers' options. Raises, before
-    anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a column
-    without a known range in some file; ConflictError while the index is being built, an action that deletes files is
-    pending, or writers leave no moment without a write for `airflow_hudi.indexing.catchup_minutes`; LockError. Writes
-    that died are rolled back, as the options say. Memory: the names of the table's files, and ColumnStatisticsReader.
+    returns those that the index, or some file, lacked. Raises, before anything is written, MetadataUnavailableError
+    without the index; as check_columns; UnsupportedError for a column without a known range in some file; ConflictError
+    while the index is being built, an action that deletes files is pending, or writers leave no moment without a write
+    for `airflow_hudi.indexing.catchup_minutes`; LockError. Memory: the names of the table's files, and
+    ColumnStatisticsReader.
     """
     requirements = tuple(dict.fromkeys(columns))
     _check_index(context.config)
@@ -86,10 +86,9 @@ def add_columns(
 
 
 def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> tuple[str, ...]:
-    """Takes `columns` out of the index's definition, and returns those that it had; no record is read or written. Their
-    records stay, unread, until the index is rebuilt. Raises MetadataUnavailableError without the index; ConfigError for
-    a column that every index has, that STATISTICS_COLUMNS names, or when none would be left; UnsupportedError in table
-    version 6, which does not record what is indexed; ConflictError while the index is being built; LockError.
+    """Takes `columns` out of the index's definition, and returns those that it had. Raises MetadataUnavailableError
+    without the index; ConfigError for a column that every index has, that STATISTICS_COLUMNS names, or when none would
+    be left; UnsupportedError in table version 6; ConflictError while the index is being built; LockError.
     """
     with context.lock(owner):
         current = context.reloaded()

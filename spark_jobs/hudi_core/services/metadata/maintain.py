@@ -114,8 +114,7 @@ def _without_lost(context: TableContext) -> TableContext:
 
 def _unaware_writes(context: TableContext, names: Iterable[str]) -> frozenset[str]:
     """The pending instants of writers that do not know an unlisted index among `names`, which would hide their rows. In
-    version 6 no index begins beside them (MetadataCreation.check). A file without statistics or filters is read; our
-    own services check the list under the lock.
+    version 6 no index begins beside them (MetadataCreation.check); our own services check the list under the lock.
     """
     new = set(names) - context.config.metadata_partitions
     holds_all = any(is_row_level(name) or name == PARTITION_STATS or name.startswith(EXPRESSION_PREFIX) for name in new)

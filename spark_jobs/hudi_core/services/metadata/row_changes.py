@@ -1,7 +1,6 @@
-"""Updates of the record index and the secondary indexes by a commit, some time after it completed.
-
-The slices of its file groups before and after it follow from the timeline as it was then; metadata_table.row_updates
-stages what changed between them.
+"""Updates of the record index and the secondary indexes by a commit, some time after it completed. The slices of its
+file groups before and after it follow from the timeline as it was then; metadata_table.row_updates stages what changed
+between them.
 """
 
 from __future__ import annotations
