@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 
@@ -27,11 +26,11 @@ from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.model.names import OPERATION, spelled
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.check import FileCheck, FileHead, Findings, PartitionCheck, ValidationReport
+from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, ValidationReport
 from hudi_core.services.metadata.validate.registry import FilesCheck, deletions_at_work, partition_checks
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.schemas import sources_at
+from hudi_core.timeline.schemas import ColumnSource, sources_at
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.listing import walk_partitions
@@ -71,19 +70,18 @@ class FileReader:
             self._findings.add(FILES_PARTITION, f"cannot be read: {error.message}", partition=file.partition, file=name)
 
     def _read_base(self, file: DataFile, is_latest: bool) -> None:
-        storage, schema = self._reader.storage, self._schema
-        head = FileHead(file, True, None, is_latest=is_latest)
-        read = partial(read_base_file, storage, file, schema, batch_rows=READ_ROWS, history=self._history)
+        storage, schema, head = self._reader.storage, self._schema, FileHead(file, True, None, is_latest=is_latest)
+        if file.name.rpartition(".")[2] != _PARQUET or self._history is not None:
+            batches = read_base_file(storage, file, schema, batch_rows=READ_ROWS, history=self._history)
+            self._pass(head, ((batch, None) for batch in batches))
+            return
         with ExitStack() as stack:
-            if file.name.rpartition(".")[2] == _PARQUET and self._history is None:
-                with _naming_damage():
-                    parquet = stack.enter_context(open_base_file(storage, file.path))
-                    head = replace(head, footer=parquet.footer)
-                head = replace(head, columns=frozenset(spelled(parquet.schema.names, schema.names)))
-                read = partial(base_batches, parquet, schema, batch_rows=READ_ROWS)
-            with self._open(head) as file_checks:
-                if file_checks:
-                    _give(read(), file_checks, None)
+            with _naming_damage():
+                parquet = stack.enter_context(open_base_file(storage, file.path))
+                footer = parquet.footer
+            columns = frozenset(spelled(parquet.schema.names, schema.names))
+            batches = base_batches(parquet, schema, batch_rows=READ_ROWS)
+            self._pass(replace(head, columns=columns, footer=footer), ((batch, None) for batch in batches))
 
     def _read_logs(self, item: FileSlice, logs: Sequence[DataFile]) -> None:
         with _naming_damage():
@@ -101,15 +99,28 @@ class FileReader:
         known = None if None in carried else frozenset[str]().union(*(names for names in carried if names is not None))
         if has_operations(blocks) and OPERATION not in schema.names:
             schema = schema.append(pa.field(OPERATION, pa.string()))
-        with self._open(FileHead(file, False, known)) as file_checks:
-            for block, names in zip(blocks, carried, strict=True):
-                sources = () if self._history is None else sources_at(self._history, block.instant_time or "")
-                _give(block_batches(storage, block, schema, sources=sources), file_checks, names)
+        self._pass(
+            FileHead(file, False, known),
+            (
+                (batch, names)
+                for block, names in zip(blocks, carried, strict=True)
+                for batch in block_batches(storage, block, schema, sources=self._sources(block))
+            ),
+        )
 
-    @contextmanager
-    def _open(self, head: FileHead) -> Iterator[list[FileCheck]]:
+    def _sources(self, block: LogBlock) -> Sequence[ColumnSource]:
+        return () if self._history is None else sources_at(self._history, block.instant_time or "")
+
+    def _pass(self, head: FileHead, records: Iterator[tuple[pa.RecordBatch, frozenset[str] | None]]) -> None:
+        """Batches, each with the columns that it carries. A base file that no check looks into is not read."""
         file_checks = [of_file for check in self._checks if (of_file := check.open_file(head)) is not None]
-        yield file_checks
+        while file_checks or not head.is_base:
+            with _naming_damage():
+                carried = next(records, None)
+            if carried is None:
+                break
+            for of_file in file_checks:
+                of_file.add(*carried)
         for of_file in file_checks:
             of_file.close()
 
@@ -124,16 +135,6 @@ def _naming_damage() -> Iterator[None]:
         yield
     except CorruptFileError as error:
         raise _DamagedError(error.message, path=error.path) from error
-
-
-def _give(batches: Iterator[pa.RecordBatch], file_checks: Sequence[FileCheck], columns: frozenset[str] | None) -> None:
-    while True:
-        with _naming_damage():
-            batch = next(batches, None)
-        if batch is None:
-            return
-        for of_file in file_checks:
-            of_file.add(batch, columns)
 
 
 def validate(context: TableContext, data: Storage) -> ValidationReport:
