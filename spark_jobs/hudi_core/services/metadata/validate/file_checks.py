@@ -5,7 +5,7 @@ and the memory: docs/spec/metadata-table.md, "validate".
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,6 @@ from hudi_core.services.metadata.validate.true_ranges import (
     UNLISTED,
     VALUE,
     Counts,
-    FileStatisticsCheck,
     IndexedOperands,
     Statistic,
     StatisticsCheck,
@@ -47,13 +46,12 @@ class ColumnStatsCheck(StatisticsCheck):
     def __init__(self, subject: Subject) -> None:
         super().__init__(COLUMN_STATS, IndexedOperands(subject.columns(COLUMN_STATS)), subject.findings)
         self._subject = subject
-        self._stored: dict[str, dict[str, Statistic]] = {}
         self._unlisted: dict[str, set[str]] = {}
 
     def open_partition(self, files: PartitionFiles) -> None:
         tables = self._subject.metadata.column_stats(list(self.indexed.operands), partitions=[files.partition])
-        self._stored = {name: statistics_by(table, "file") for name, table in tables.items()}
-        known = {file for stored in self._stored.values() for file in stored}
+        self.stored = {name: statistics_by(table, "file") for name, table in tables.items()}
+        known = {file for stored in self.stored.values() for file in stored}
         if unlisted := known - files.listed.keys():
             self._unlisted[files.partition] = unlisted
 
@@ -65,10 +63,6 @@ class ColumnStatsCheck(StatisticsCheck):
         for partition, files in self._unlisted.items():
             for file in sorted(files):
                 self.add_difference(UNLISTED, partition=partition, file=file)
-
-    def open_file(self, head: FileHead) -> FileStatisticsCheck:
-        by_file = {name: stored.get(head.file.name) for name, stored in self._stored.items()}
-        return FileStatisticsCheck(self, head, {name: found for name, found in by_file.items() if found is not None})
 
     def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
         if records and (COLUMN_STATS in self._subject.definitions or len(names) == len(self.indexed.of(head))):
@@ -122,7 +116,6 @@ class ExpressionStatsCheck(StatisticsCheck):
         super().__init__(name, value, subject.findings)
         self._column = column_id(column)
         self._partition = subject.snapshot.partition(name, ColumnStatsRules())
-        self._stored: Mapping[str, Statistic] = {}
         self._rows = TrueRanges(value)
 
     def row_columns(self) -> frozenset[str]:
@@ -130,15 +123,10 @@ class ExpressionStatsCheck(StatisticsCheck):
 
     def open_partition(self, files: PartitionFiles) -> None:
         self._rows = TrueRanges(self.indexed)
-        self._stored = self._read(files.partition, self._column + partition_id(files.partition))
-        for file in sorted(self._stored.keys() - files.listed.keys()):
+        stored = self._read(files.partition, self._column + partition_id(files.partition))
+        self.stored = {VALUE: stored}
+        for file in sorted(stored.keys() - files.listed.keys()):
             self.add_difference(UNLISTED, partition=files.partition, file=file)
-
-    def open_file(self, head: FileHead) -> FileStatisticsCheck | None:
-        if not self.indexed.of(head):
-            return None
-        stored = self._stored.get(head.file.name)
-        return FileStatisticsCheck(self, head, {} if stored is None else {VALUE: stored})
 
     def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
         if head.is_base and head.is_latest and records:

@@ -150,12 +150,21 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
 
 
 class StatisticsCheck(PartitionCheck, ABC):
+    """`stored` are the statistics of the open partition's files, by operand and file."""
+
     def __init__(self, name: str, indexed: IndexedOperands, findings: Findings) -> None:
         super().__init__(name, findings)
         self.indexed = indexed
+        self.stored: Mapping[str, Mapping[str, Statistic]] = {}
 
     def file_columns(self) -> frozenset[str]:
         return self.indexed.columns()
+
+    def open_file(self, head: FileHead) -> FileStatisticsCheck | None:
+        name = head.file.name
+        if not self.indexed.of(head):
+            return None
+        return FileStatisticsCheck(self, head, {of: files[name] for of, files in self.stored.items() if name in files})
 
     @abstractmethod
     def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
