@@ -50,22 +50,19 @@ def pending_instants(
     except (FormatError, StorageNotFoundError):  # each rollback is read then, and reports its damage
         rollbacks = timeline.requested_times
     for instant in timeline.pending():
-        if instant.action != Action.ROLLBACK or instant.requested_time in rollbacks:
-            yield _one(context, timeline, instant, modified, heartbeats)
-
-
-def _one(
-    context: TableContext, timeline: Timeline, instant: Instant, modified: Mapping[str, float], heartbeats: Heartbeats
-) -> PendingObservations:
-    age = _age(context, instant, modified, heartbeats.now)
-    owner, alive = None, False
-    try:
-        owner, alive = _owner(context, instant.requested_time, heartbeats)
-        plan = find_pending(context, timeline, instant.requested_time)
-        blocks = tuple(unblocked_by(context, timeline, plan)["work"])
-    except (FormatError, StorageNotFoundError, ConflictError) as error:
-        return PendingObservations(PendingPlan(instant, instant.pending_action), age, owner, alive, problem=str(error))
-    return PendingObservations(plan, age, owner, alive, blocks, None if plan.damaged is None else str(plan.damaged))
+        if instant.action == Action.ROLLBACK and instant.requested_time not in rollbacks:
+            continue
+        age, owner, alive = _age(context, instant, modified, heartbeats.now), None, False
+        try:
+            owner, alive = _owner(context, instant.requested_time, heartbeats)
+            plan = find_pending(context, timeline, instant.requested_time)
+            blocks = tuple(unblocked_by(context, timeline, plan)["work"])
+        except (FormatError, StorageNotFoundError, ConflictError) as error:
+            unread = PendingPlan(instant, instant.pending_action)
+            yield PendingObservations(unread, age, owner, alive, problem=str(error))
+        else:
+            problem = None if plan.damaged is None else str(plan.damaged)
+            yield PendingObservations(plan, age, owner, alive, blocks, problem)
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:

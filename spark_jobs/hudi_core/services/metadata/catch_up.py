@@ -197,14 +197,10 @@ def _is_known(item: Instant, recorded: Timeline) -> bool:
 
 
 def _is_unrecorded(item: Instant, metadata_timeline: MetadataTimeline, recorded: Timeline) -> bool:
-    """In version 6 a rollback has a deltacommit, too."""
-    if (
-        item.action == Action.RESTORE
-        or item.action in _RECORDED
-        or (item.action == Action.ROLLBACK and not metadata_timeline.features.rollback_deletes_logs)
-    ):
-        return not _is_known(item, recorded.completed())
-    return False
+    actions = {*_RECORDED, Action.RESTORE}
+    if not metadata_timeline.features.rollback_deletes_logs:
+        actions.add(Action.ROLLBACK)  # in version 6 it has a deltacommit, too
+    return item.action in actions and not _is_known(item, recorded.completed())
 
 
 def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
