@@ -157,52 +157,38 @@ class RecordIndexCheck(PartitionCheck):
         self._is_partitioned = index.is_partitioned
         self._key_columns = subject.key_columns
         self._places: dict[FileGroupId, int] = {}
-        self._index_keys = self._new_keys(None)
-        self._seen: set[str] = set()
+        self._index_keys = {name: IndexKeys(len(part.groups)) for name, part in self._parts.items()}
+        """Of the parts that were not compared yet."""
         self._unindexed: dict[str, int] = {}
 
     def row_columns(self) -> frozenset[str]:
         return top_columns(self._key_columns)
 
-    def open_partition(self, files: PartitionFiles) -> None:
-        if self._is_partitioned:
-            self._index_keys = self._new_keys(files.partition)
-
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         group = file_slice.file_group
-        part = self._parts.get(group.partition if self._is_partitioned else None)
-        if part is None:
+        name = group.partition if self._is_partitioned else None
+        if name not in self._parts:
             self._unindexed[group.partition] = self._unindexed.get(group.partition, 0) + batch.num_rows
             return
         keys = record_keys(batch, self._key_columns, path=group.file_id)
         place = self._places.setdefault(group, len(self._places))
-        self._index_keys.add(group_indexes(keys, len(part.groups)), keys, place)
+        self._index_keys[name].add(group_indexes(keys, len(self._parts[name].groups)), keys, place)
 
     def close_partition(self, files: PartitionFiles) -> None:
-        if self._is_partitioned:
-            self._seen.add(files.partition)
+        if files.partition in self._index_keys:
             self._compare(files.partition)
 
     def finish(self) -> None:
-        if not self._is_partitioned:
-            self._compare(None)
         for partition, rows in self._unindexed.items():
             what = f"the index has no file groups of the partition, which has {rows} rows"
             self.add_difference(what, partition=partition)
-        for partition in sorted({name for name in self._parts if name is not None} - self._seen):
-            self._index_keys = self._new_keys(partition)
-            self._compare(partition)
+        for name in sorted(self._index_keys, key=lambda name: name or ""):
+            self._compare(name)
 
-    def _new_keys(self, partition: str | None) -> IndexKeys:
-        part = self._parts.get(partition)
-        return IndexKeys(1 if part is None else len(part.groups))
-
-    def _compare(self, partition: str | None) -> None:
-        part = self._parts.get(partition)
-        if part is not None:
-            names = list(self._places)
-            for group in stored_groups(self._index_keys, part.groups):
-                self._compare_group(group, len(part.groups), names)
+    def _compare(self, name: str | None) -> None:
+        names, groups = list(self._places), self._parts[name].groups
+        for group in stored_groups(self._index_keys.pop(name), groups):
+            self._compare_group(group, len(groups), names)
 
     def _compare_group(self, group: StoredGroup[RecordLocation], count: int, names: Sequence[FileGroupId]) -> None:
         # The group reader gives Python objects, one per key; few of the locations are distinct.
