@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -84,20 +85,13 @@ BUDGET: Final = 128 << 20
 
 
 class IndexKeys:
-    """Keys of an index and their places, as rows of an exchange. A `with` block removes the temporary files."""
+    """Keys of an index and their places, as rows of an exchange."""
 
     def __init__(self, groups: int, budget: int = BUDGET) -> None:
         self._groups = groups
         self._budget = budget
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._rows: RunBuffer | None = None
-
-    def __enter__(self) -> IndexKeys:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def add(self, groups: NDArray[np.int32], keys: pa.Array, place: int) -> None:
         """Keys with their file groups' positions. ExecutionError when temporary files cannot be written."""
@@ -108,15 +102,16 @@ class IndexKeys:
         self._rows.add(exchange_rows(pa.array(groups, pa.int32()), keys.cast(pa.binary()), places))
 
     def by_group(self) -> Iterator[tuple[pa.Array, NDArray[np.int32]]]:
-        """The keys of every file group, sorted, with their places; also of those without any."""
-        runs = []
-        if self._folder is not None and self._rows is not None:
-            runs = fewer_runs(Path(self._folder.name), self._rows.finish())
-        for group in range(self._groups):
-            table = pa.Table.from_batches(merged_rows(runs, group), SHARD_ROWS)
-            keys = pa.concat_arrays([pa.array([], pa.binary()), *table.column("key").chunks])
-            places = pa.concat_arrays([pa.array([], pa.binary()), *table.column("value").chunks])
-            yield keys, octets(places)[1].view(np.int32)
+        """The keys of every file group, sorted, with their places; also of those without any. Temporary files go."""
+        with self._folder or nullcontext():
+            runs = []
+            if self._folder is not None and self._rows is not None:
+                runs = fewer_runs(Path(self._folder.name), self._rows.finish())
+            for group in range(self._groups):
+                table = pa.Table.from_batches(merged_rows(runs, group), SHARD_ROWS)
+                keys = pa.concat_arrays([pa.array([], pa.binary()), *table.column("key").chunks])
+                places = pa.concat_arrays([pa.array([], pa.binary()), *table.column("value").chunks])
+                yield keys, octets(places)[1].view(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +125,9 @@ class StoredGroup(Generic[R]):
 
 
 def stored_groups(index_keys: IndexKeys, groups: Sequence[GroupReader[R]]) -> Iterator[StoredGroup[R]]:
-    with index_keys:
-        for position, (keys, places) in enumerate(index_keys.by_group()):
-            yield StoredGroup(position, keys, places, groups[position].all())
-            groups[position].release()
+    for position, (keys, places) in enumerate(index_keys.by_group()):
+        yield StoredGroup(position, keys, places, groups[position].all())
+        groups[position].release()
 
 
 def text_at(keys: pa.Array, at: int) -> str:

@@ -16,13 +16,13 @@ from hudi_core.services.metadata.validate.row_indexes import IndexKeys, compare_
 
 
 def collected(keys: list[list[str]], groups: int, budget: int) -> dict[int, list[tuple[str, int]]]:
-    with IndexKeys(groups, budget) as index_keys:
-        for place, batch in enumerate(keys):
-            index_keys.add(file_group_indexes(batch, groups), pa.array(batch, pa.string()), place)
-        found = {
-            group: [(key.decode(), place) for key, place in zip(keys.to_pylist(), places.tolist(), strict=True)]
-            for group, (keys, places) in enumerate(index_keys.by_group())
-        }
+    index_keys = IndexKeys(groups, budget)
+    for place, batch in enumerate(keys):
+        index_keys.add(file_group_indexes(batch, groups), pa.array(batch, pa.string()), place)
+    found = {
+        group: [(key.decode(), place) for key, place in zip(keys.to_pylist(), places.tolist(), strict=True)]
+        for group, (keys, places) in enumerate(index_keys.by_group())
+    }
     assert len(found) == groups
     return found
 
