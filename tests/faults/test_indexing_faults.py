@@ -22,7 +22,7 @@ from hudi_core.errors import HudiError, StorageError
 from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.services.indexing.build import group_counts
 from hudi_core.services.indexing.planner import IndexingService
-from hudi_core.services.metadata.maintain import drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
 from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable

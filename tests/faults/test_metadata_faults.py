@@ -26,7 +26,8 @@ from hudi_core.metadata_table.write import staged_logs
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata, update_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner

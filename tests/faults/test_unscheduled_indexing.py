@@ -21,8 +21,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.build import group_counts
-from hudi_core.services.metadata.index_drop import abandon_builds
-from hudi_core.services.metadata.maintain import drop_metadata
+from hudi_core.services.metadata.index_drop import abandon_builds, drop_metadata
 from hudi_core.services.takeover import takeover
 from hudi_core.services.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage

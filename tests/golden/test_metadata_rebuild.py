@@ -16,7 +16,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.indexed_table import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of

@@ -13,7 +13,8 @@ from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.completeness import indexes_in_doubt
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata
 from tests.support.changed_tables import an_owner
 from tests.support.golden_archives import archive_these
 from tests.support.golden_cleans import context_of

@@ -120,8 +120,7 @@ class MetadataDropRequest(_ColumnsRequest):
 
     def run(self, work: Work) -> Result:
         from hudi_core.services.metadata.columns import drop_columns
-        from hudi_core.services.metadata.index_drop import left_over
-        from hudi_core.services.metadata.maintain import drop_metadata
+        from hudi_core.services.metadata.index_drop import drop_metadata, left_over
 
         context, before = work.context, work.context.config.metadata_partitions
         if self.columns:

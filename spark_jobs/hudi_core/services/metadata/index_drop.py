@@ -20,12 +20,13 @@ from hudi_core.metadata_table.partition_type import FILES_PARTITION, RECORD_INDE
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.lifetime import drop_partitions, with_dependents
 from hudi_core.model.names import WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.metadata.row_changes import RowsUnknownError
-from hudi_core.services.waiting import is_at_work, pending_writers, writers_at_work
+from hudi_core.services.waiting import is_at_work, pending_writers, wait_for_writers, writers_at_work
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
@@ -38,6 +39,42 @@ log = logging.getLogger(__name__)
 PLAN: Final = ".hoodie/.airflow_hudi/metadata_rebuild.json"
 _INDEXES: Final = "indexes"
 _FINISH: Final = "finish it with `hudictl metadata update TABLE`, or by a write of Hudi, then run this again"
+
+
+def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
+    """Drops the named indexes, with `files` the whole metadata table; returns the new properties. `column_stats` is
+    dropped with `partition_stats`. Pending indexing actions of one of them go first, with their files, and the
+    definitions last; Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted first, and the
+    writes that may use them are waited for without the lock (index_drop). Raises ConflictError while an indexing runs,
+    for an index while a compaction of the metadata table is pending, whose plan names its files, and as
+    wait_for_writers, after which this can be run again; LockError.
+    """
+    names = with_dependents(names)
+    refuse_running_builds(context, names)
+    with context.lock(owner):
+        users = delist_row_level(context, names)
+    wait_for_writers(context, users)
+    abandon_builds(context, names, owner)
+    with context.lock(owner):
+        initialized = inflight_build(context, names)
+        if initialized is not None:
+            raise ConflictError(
+                f"indexing {initialized} began meanwhile", path=context.active.folder, remedy="run this again"
+            )
+        config = TableConfig.load(context.storage)
+        again = [name for name in row_level_among(context, config, names) if name in config.metadata_partitions]
+        if again:
+            message = f"a writer rebuilt {', '.join(again)} meanwhile"
+            remedy = "take the index out of the options of all writers, then run this again"
+            raise ConflictError(message, path=config.path, remedy=remedy)
+        if FILES_PARTITION not in names and (
+            left_over(context.storage, config, names) or not config.metadata_partitions.isdisjoint(names)
+        ):
+            refuse_compacting(context, config, names)
+        config = drop_partitions(context.storage, config, names)
+        forget_rebuild(context, names)
+        gone = load_index_definitions(context.storage, config).keys() if FILES_PARTITION in names else names
+        return put_index_definitions(context.storage, config, [], [*gone])
 
 
 def delist(context: TableContext, names: Collection[str]) -> TableConfig:

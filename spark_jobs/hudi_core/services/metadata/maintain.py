@@ -1,4 +1,5 @@
-"""`metadata create`, `update` and `drop`: initializes, maintains and drops the metadata table without a data write.
+"""`metadata create` and `update`: initializes and maintains the metadata table without a data write. Its drop:
+index_drop.py.
 
 All of it happens under the table lock, as in real Hudi: writers wait for it. The lock is released in between until
 writes have ended that may use a row-level index which is dropped, or that began without one which has to hold all rows
@@ -17,7 +18,7 @@ from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.metadata_table.indexed_table import IndexDefinition, load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import (
     EXPRESSION_PREFIX,
@@ -36,16 +37,10 @@ from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.catch_up import catch_up, complete_indexes, missing_actions
 from hudi_core.services.metadata.index_drop import (
-    abandon_builds,
     delist_for_rebuild,
-    delist_row_level,
     forget_rebuild,
-    inflight_build,
-    left_over,
     planned_rebuild,
     refuse_compacting,
-    refuse_running_builds,
-    row_level_among,
     users_of,
 )
 from hudi_core.services.metadata.initialization import (
@@ -281,39 +276,3 @@ class _ReadOnlyStorage(OneLookStorage):
         if self.list_files(folder) or self.list_folders(folder):
             raise _ChangeError
         return []
-
-
-def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:
-    """Drops the named indexes, with `files` the whole metadata table; returns the new properties. `column_stats` is
-    dropped with `partition_stats`. Pending indexing actions of one of them go first, with their files, and the
-    definitions last; Hudi's writer would rebuild the indexes by them. Row-level indexes are delisted first, and the
-    writes that may use them are waited for without the lock (index_drop). Raises ConflictError while an indexing runs,
-    for an index while a compaction of the metadata table is pending, whose plan names its files, and as
-    wait_for_writers, after which this can be run again; LockError.
-    """
-    names = with_dependents(names)
-    refuse_running_builds(context, names)
-    with context.lock(owner):
-        users = delist_row_level(context, names)
-    wait_for_writers(context, users)
-    abandon_builds(context, names, owner)
-    with context.lock(owner):
-        initialized = inflight_build(context, names)
-        if initialized is not None:
-            raise ConflictError(
-                f"indexing {initialized} began meanwhile", path=context.active.folder, remedy="run this again"
-            )
-        config = TableConfig.load(context.storage)
-        again = [name for name in row_level_among(context, config, names) if name in config.metadata_partitions]
-        if again:
-            message = f"a writer rebuilt {', '.join(again)} meanwhile"
-            remedy = "take the index out of the options of all writers, then run this again"
-            raise ConflictError(message, path=config.path, remedy=remedy)
-        if FILES_PARTITION not in names and (
-            left_over(context.storage, config, names) or not config.metadata_partitions.isdisjoint(names)
-        ):
-            refuse_compacting(context, config, names)
-        config = drop_partitions(context.storage, config, names)
-        forget_rebuild(context, names)
-        gone = load_index_definitions(context.storage, config).keys() if FILES_PARTITION in names else names
-        return put_index_definitions(context.storage, config, [], [*gone])

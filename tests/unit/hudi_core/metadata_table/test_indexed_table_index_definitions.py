@@ -12,7 +12,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import CorruptFileError, FormatError, SizeLimitError
 from hudi_core.metadata_table.indexed_table import PATH_KEY, load_index_definitions, parse_index_definitions
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

@@ -19,7 +19,8 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.restore_reach import initialized_at, initialized_since, reach_of
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.services.indexing.job import ATTEMPTS
-from hudi_core.services.metadata.maintain import drop_metadata, update_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import update_metadata
 from hudi_core.services.unschedule import unschedule
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of

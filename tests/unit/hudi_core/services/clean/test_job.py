@@ -19,7 +19,8 @@ from hudi_core.services.clean.kept_files import check_abandoned, drop_partitions
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import OWNER_KEY, RUN_KEY, VERSION_KEY, provenance
 from hudi_core.services.metadata.action_updates import clean_changes
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encode_clean_plan

@@ -23,8 +23,8 @@ from hudi_core.model.names import WriteToken
 from hudi_core.services.indexing import job as running
 from hudi_core.services.indexing.build import group_counts
 from hudi_core.services.indexing.planner import IndexingService
+from hudi_core.services.metadata.index_drop import drop_metadata
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
-from hudi_core.services.metadata.maintain import drop_metadata
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

@@ -16,7 +16,7 @@ from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.indexing import job as running
 from hudi_core.services.indexing.planner import IndexingService
-from hudi_core.services.metadata.maintain import drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State

@@ -14,7 +14,8 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.storage.local import LocalStorage
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of

@@ -25,7 +25,8 @@ from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.names import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.columns import add_columns, drop_columns
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata, update_metadata
 from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action

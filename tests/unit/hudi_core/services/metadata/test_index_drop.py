@@ -19,10 +19,10 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import WriteToken
 from hudi_core.services.indexing.build import group_counts
 from hudi_core.services.indexing.job import IndexingJob
-from hudi_core.services.metadata import maintain
-from hudi_core.services.metadata.index_drop import PLAN
+from hudi_core.services.metadata import index_drop, maintain
+from hudi_core.services.metadata.index_drop import PLAN, drop_metadata
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
-from hudi_core.services.metadata.maintain import Updated, create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata.maintain import Updated, create_metadata, update_metadata
 from hudi_core.services.unschedule import unschedule
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.storage.base import Storage
@@ -87,7 +87,7 @@ def test_a_drop_waits_for_writes_that_may_tag_by_the_index(
         table.data.undo(writer, Action.COMMIT)
         return wait_for_writers(context, awaited)
 
-    monkeypatch.setattr(maintain, "wait_for_writers", wait)
+    monkeypatch.setattr(index_drop, "wait_for_writers", wait)
     done = drop(table, *names, options=BEATS)
     assert seen == [(False, whole)], "off the list, and whole, and the writer gets the lock"
     assert "record_index" in done["dropped"]
@@ -104,7 +104,7 @@ def test_a_drop_says_at_once_for_whom_it_waits(
     def ends(_: float) -> None:
         table.data.undo(writer, Action.COMMIT)
 
-    monkeypatch.setattr(maintain, "wait_for_writers", lambda *given: wait_for_writers(*given, sleep=ends))
+    monkeypatch.setattr(index_drop, "wait_for_writers", lambda *given: wait_for_writers(*given, sleep=ends))
     drop(table, "record_index", options=BEATS)
     assert_said_once(caplog, writer)
 
@@ -132,7 +132,7 @@ def test_an_index_that_a_writer_builds_meanwhile_stays(golden: Golden, monkeypat
         create_metadata(context, ["record_index"], ENGINE, Owner.current("the writer"), 7)
         return frozenset()
 
-    monkeypatch.setattr(maintain, "wait_for_writers", wait)
+    monkeypatch.setattr(index_drop, "wait_for_writers", wait)
     with pytest.raises(ConflictError, match="rebuilt record_index meanwhile"):
         drop(table, "record_index", options=BEATS)
     assert "record_index" in table.config.metadata_partitions

@@ -14,8 +14,9 @@ import pytest
 from hudi_core.config.table_config import update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import UnsupportedError
+from hudi_core.services.metadata.index_drop import drop_metadata
 from hudi_core.services.metadata.initialization import Initializations, index_warnings
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.transaction.owner import Owner
 from tests.support.bootstrapped_tables import bootstrap_one
 from tests.support.golden_cleans import context_of

@@ -17,8 +17,9 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata import maintain
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata import index_drop, maintain
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata, update_metadata
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
@@ -206,7 +207,7 @@ def test_an_indexing_that_starts_while_its_index_is_dropped_stays(
     table = Table(golden("9", "indexing_requested").table)
     (indexing,) = table.data.load().pending().of_actions(Action.INDEXING)
     monkeypatch.setattr(
-        maintain, "abandon_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING)
+        index_drop, "abandon_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING)
     )
     with pytest.raises(ConflictError, match=f"indexing {indexing.requested_time} began meanwhile"):
         drop_metadata(context(table), ["column_stats"], OWNER)

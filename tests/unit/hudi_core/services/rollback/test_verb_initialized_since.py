@@ -12,7 +12,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.metadata.columns import add_columns, drop_columns
-from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.metadata.index_drop import drop_metadata
+from hudi_core.services.metadata.maintain import create_metadata, update_metadata
 from hudi_core.services.rollback.verb import request_rollback, rollback
 from hudi_core.storage.local import LocalStorage
 from tests.support.changed_tables import an_owner, data_files, open_context
