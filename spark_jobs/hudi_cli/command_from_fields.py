@@ -4,9 +4,9 @@ verb_commands.py or another module here has this one (VerbGroup).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeAlias, get_type_hints
 
 import click
 
@@ -18,6 +18,8 @@ from hudi_core.verbs.request import VERBS, Request, verb_class
 
 _SHARED: Final = frozenset(item.name for item in fields(Request))
 _PAIRS: Final = Mapping[str, str]
+Parameter: TypeAlias = Callable[[Any], Any]
+"""What click.option and click.argument make."""
 
 
 def verb_command(
@@ -25,53 +27,51 @@ def verb_command(
     text: str | None = None,
     *,
     name: str | None = None,
-    helps: Mapping[str, str] | None = None,
+    helps: Mapping[str, str | Parameter] | None = None,
     hidden: Collection[str] = (),
-    options: Collection[str] = (),
+    engine: tuple[str, str] = ("auto", "Where the work is done; auto takes local where there is little to do."),
 ) -> click.Command:
-    """The command of a verb: an argument for each field that is required, or an option where it is among `options`; an
-    option for each other one, but for `hidden` ones. `helps` are the texts of options, `text` is that of the command.
+    """The command of a verb, with `text`: an argument for each field that is required, an option for each other one,
+    but for `hidden` ones. `helps` are the texts of options, or the parameters themselves; these fields come first.
+    `engine` are the default of --engine and its text, where the verb has units.
     """
-    hints = get_type_hints(cls)
+    shown = {item.name: item for item in fields(cls) if item.name not in _SHARED and item.name not in hidden}
+    hints, texts = get_type_hints(cls), helps or {}
 
     def perform(output: Output, /, target: Target, *, option: tuple[str, ...], **given: Any) -> None:
-        engine = {part: given.pop(part) for part in ("engine", "master", "spark_conf") if part in given}
-        for part, value in given.items():
-            if hints[part] == _PAIRS:
-                given[part] = parse_pairs(value, option=f"--{part.replace('_', '-')}")
+        runs_on = {part: given.pop(part) for part in ("engine", "master", "spark_conf") if part in given}
         request = cls(**target.request_fields(option), **given)
-        with Runner(output, **engine) as runner:
+        with Runner(output, **runs_on) as runner:
             document = runner.run(request).to_dict()
         output.result(document, verb_output(request.verb, document, dry_run=bool(given.get("dry_run"))))
 
     command: Any = click.pass_obj(perform)
     if cls.has_units:
-        command = engine_options("auto", "Where the work is done; auto takes local where there is little to do.")(
-            command
-        )
+        command = engine_options(*engine)(command)
     command = hudi_option()(command)
-    for item in reversed(fields(cls)):
-        if item.name not in _SHARED and item.name not in hidden:
-            text_of = (helps or {}).get(item.name)
-            command = _parameter(item, hints[item.name], text_of, is_option=item.name in options)(command)
+    for field in reversed([*texts, *(field for field in shown if field not in texts)]):
+        told = texts.get(field)
+        command = told(command) if callable(told) else _parameter(shown[field], hints[field], told)(command)
     return click.command(name or cls.verb.replace("_", "-"), help=text or cls.__doc__)(common(command))
 
 
-def _parameter(item: Field[Any], hint: Any, text: str | None, *, is_option: bool) -> Any:
-    required = item.default is MISSING and item.default_factory is MISSING
-    if required and not is_option:
-        return click.argument(item.name)
+def _parameter(item: Field[Any], hint: Any, text: str | None) -> Parameter:
     name = f"--{item.name.replace('_', '-')}"
+    if item.default is MISSING and item.default_factory is MISSING:
+        return click.argument(item.name)
     if hint is bool:
         return click.option(name, item.name, is_flag=True, help=text)
     if hint in (int, int | None):
         return click.option(name, item.name, type=int, default=item.default, help=text)
-    if hint in (tuple[str, ...], _PAIRS):
-        metavar = "K=V" if hint == _PAIRS else "NAME"
-        return click.option(name, item.name, multiple=True, metavar=metavar, help=text)
-    if required:
-        return click.option(name, item.name, required=True, help=text)
+    if hint == _PAIRS:
+        return click.option(name, item.name, multiple=True, metavar="K=V", callback=as_pairs, help=text)
+    if hint == tuple[str, ...]:
+        return click.option(name, item.name, multiple=True, metavar="NAME", help=text)
     return click.option(name, item.name, default=item.default, help=text)
+
+
+def as_pairs(_: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    return parse_pairs(pairs, option=parameter.opts[0])
 
 
 class VerbGroup(CommandGroup):

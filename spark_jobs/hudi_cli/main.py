@@ -19,10 +19,18 @@ from hudi_cli.doctor_commands import doctor, probe_store
 from hudi_cli.inspect_commands import files, plan, show, timeline
 from hudi_cli.metadata_commands import metadata
 from hudi_cli.output import NotPrintedError, Output, open_streams, results_only_stdout
-from hudi_cli.overwrite_commands import delete_partition, insert_overwrite
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run, show_all
-from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
+from hudi_cli.verb_commands import (
+    delete_partition,
+    insert_overwrite,
+    restore,
+    rollback,
+    savepoint,
+    schedule,
+    takeover,
+    unschedule,
+)
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
 from hudi_core.request.results import BatchResult
 from hudi_core.request.texts import check_text

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.markup import escape
 
-from hudi_cli.options import (
-    AS_WRITERS,
-    CommandGroup,
-    Target,
-    common,
-    engine_options,
-    hudi_option,
-)
+from hudi_cli.command_from_fields import verb_command
+from hudi_cli.options import AS_WRITERS, CommandGroup, Target, common, hudi_option
 from hudi_cli.output import Output
-from hudi_cli.runner import Runner
 from hudi_cli.tables import timing_table
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
-from hudi_core.verbs.request import Request
 
 _partition = click.option(
     "--partition", "partitions", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable."
@@ -34,6 +26,7 @@ _column = click.option(
     metavar="NAME",
     help="A column of column_stats, nested ones with dots; repeatable. Without a rebuild.",
 )
+_ENGINE: Final = ("local", "Where files are read.")
 _SHOWN: Final = 100
 """Differences of each partition type that are printed; --json has up to 1000."""
 
@@ -87,100 +80,53 @@ def perf(
     output.result(document, [timing_table(opened.config.name, document)])
 
 
-@metadata.command()
-@common
-@_partition
-@_column
-@hudi_option()
-@engine_options("local", "Where files are read.")
-@click.pass_obj
-def create(output: Output, /, target: Target, **given: Any) -> None:
-    """Create the metadata table, and indexes in it, without a write of data.
+metadata.add_command(
+    verb_command(
+        MetadataCreateRequest,
+        """Create the metadata table, and indexes in it, without a write of data.
 
-    Initializes `files` where it is missing. Secondary and expression indexes must be defined in the table. Existing
-    partitions are not changed.
+        Initializes `files` where it is missing. Secondary and expression indexes must be defined in the table. Existing
+        partitions are not changed.
 
-    --column adds columns to existing column_stats and partition_stats: files are read without the table lock, while
-    writers continue. Add them to the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
-    writer without them removes them again.
-    """
-    _perform(output, MetadataCreateRequest, target, **given)
+        --column adds columns to existing column_stats and partition_stats: files are read without the table lock, while
+        writers continue. Add them to the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
+        writer without them removes them again.
+        """,
+        name="create",
+        helps={"partitions": _partition, "columns": _column},
+        engine=_ENGINE,
+    )
+)
+metadata.add_command(
+    verb_command(
+        MetadataUpdateRequest,
+        """Apply missing instants to the metadata table, and run its own services.
 
+        Commits, cleans, rollbacks and restores that are missing in it are applied in their order; then failed
+        deltacommits are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It
+        is updated as a whole; --partition requires that an index exists.
+        """,
+        name="update",
+        helps={"partitions": _partition},
+        engine=_ENGINE,
+    )
+)
+metadata.add_command(
+    verb_command(
+        MetadataDropRequest,
+        """Drop indexes, columns of column_stats, or the whole metadata table.
 
-@metadata.command()
-@common
-@_partition
-@hudi_option()
-@engine_options("local", "Where files are read.")
-@click.pass_obj
-def update(output: Output, /, target: Target, **given: Any) -> None:
-    """Apply missing instants to the metadata table, and run its own services.
+        Without --partition and --column, or with `files`, the whole metadata table is dropped, and readers list the
+        storage from then on.
 
-    Commits, cleans, rollbacks and restores that are missing in it are applied in their order; then failed deltacommits
-    are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is updated as a
-    whole; --partition requires that an index exists.
-    """
-    _perform(output, MetadataUpdateRequest, target, **given)
-
-
-@metadata.command()
-@common
-@_partition
-@_column
-@hudi_option()
-@click.pass_obj
-def drop(output: Output, /, target: Target, **given: Any) -> None:
-    """Drop indexes, columns of column_stats, or the whole metadata table.
-
-    Without --partition and --column, or with `files`, the whole metadata table is dropped, and readers list the storage
-    from then on.
-
-    --column removes columns from the definition of column_stats and partition_stats, which remain. Remove them from the
-    option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them adds them again.
-    """
-    _perform(output, MetadataDropRequest, target, **given)
-
-
-def _perform(
-    output: Output,
-    cls: type[Request],
-    target: Target,
-    *,
-    option: tuple[str, ...],
-    engine: str = "local",
-    master: str = "",
-    spark_conf: tuple[str, ...] = (),
-    **names: Any,
-) -> None:
-    request = cls(**target.request_fields(option), **names)
-    with Runner(output, engine, master, spark_conf) as runner:
-        document = runner.run(request).to_dict()
-    output.result(document, _recorded(request.verb, document))
-
-
-def _recorded(verb: str, document: Json) -> Iterator[str]:
-    if verb == "metadata_update":
-        yield f"applied: {', '.join(document['applied']) or 'nothing was missing'}"
-        if document["rebuilt"]:
-            yield f"rebuilt: {escape(', '.join(document['rebuilt']))}"
-        if document["widened"]:
-            yield f"ranges widened in partitions: {escape(', '.join(document['widened']))}"
-        if document["incomplete"]:
-            yield f"may lack rows: {escape(', '.join(document['incomplete']))}"
-        yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
-        compacted, cleaned = document["compacted"], document["cleaned"]
-        yield (
-            f"compacted into {compacted['files']} files, {cleaned['files']} files cleaned, {document['archived']} "
-            "instants archived"
-        )
-    elif document["reason"] is not None:
-        yield f"nothing to do: {document['reason']}"
-    else:
-        done = "created" if verb == "metadata_create" else "dropped"
-        for what, names in ((done, document[done]), (f"columns {done}", document["columns"])):
-            if names:
-                yield f"{what}: [bold]{escape(', '.join(names))}[/]"
-    yield f"the metadata table has: {escape(', '.join(document['partitions'])) or 'nothing; there is none'}"
+        --column removes columns from the definition of column_stats and partition_stats, which remain. Remove them from
+        the option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them adds them
+        again.
+        """,
+        name="drop",
+        helps={"partitions": _partition, "columns": _column},
+    )
+)
 
 
 def _differences(name: str, document: Json) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""The verbs of hudictl that run on the driver, without Spark: schedule, rollback, restore, savepoint and others. A verb
-for which nobody wrote a command: command_from_fields.py.
+"""hudictl schedule, insert-overwrite, delete-partition, and the verbs of single instants. A verb for which nobody wrote
+a command: command_from_fields.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from hudi_cli.command_from_fields import verb_command
+from hudi_cli.command_from_fields import Parameter, as_pairs, verb_command
 from hudi_cli.options import CommandGroup, Target, common, hudi_option, max_bytes_option
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
@@ -24,9 +24,22 @@ from hudi_core.verbs.instants import (
     TakeoverRequest,
     UnscheduleRequest,
 )
+from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.run import ScheduleRequest
 
 _DRY_RUN: Final = "Report what would be done, and write nothing."
+_OF_OVERWRITES: Final = {
+    "token": click.option(
+        "--token", metavar="ID", help="Names the work: the same token again does nothing, and reports what was done."
+    ),
+    "dry_run": "Report what would be replaced, and write nothing.",
+}
+
+
+def _partitions(meaning: str, *, required: bool) -> Parameter:
+    return click.option(
+        "--partition", "partitions", multiple=True, required=required, metavar="P", help=f"{meaning}; repeatable."
+    )
 
 
 @click.command(
@@ -82,6 +95,48 @@ takeover = verb_command(
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """,
 )
+insert_overwrite = verb_command(
+    InsertOverwriteRequest,
+    """Replace partitions by the rows of Parquet files, of a query, or of a DataFrame.
+
+    The partitions that the rows belong to are replaced, or those of --partition, or with --whole-table all. Record keys
+    and partition paths are made by the table's key generator. Rows with equal keys are all written, as by Hudi. The
+    replaced files go with a later clean.
+    """,
+    helps={
+        "source": click.option("--source", default="", metavar="PARQUET", help="A Parquet file, or a folder of them."),
+        "query": click.option(
+            "--query", default="", metavar="SQL", help="A query that Spark answers, instead of a source."
+        ),
+        "dataframe": click.option(
+            "--dataframe",
+            default="",
+            metavar="MODULE:FUNCTION",
+            help="A function that returns Spark's DataFrame of the rows.",
+        ),
+        "dataframe_args": click.option(
+            "--dataframe-arg",
+            "dataframe_args",
+            multiple=True,
+            metavar="K=V",
+            callback=as_pairs,
+            help="An argument of the function; repeatable.",
+        ),
+        "whole_table": "Replace all partitions; without rows the table is emptied.",
+        "partitions": _partitions("Replace this partition, also when no row comes", required=False),
+        **_OF_OVERWRITES,
+    },
+    engine=("spark", "Where the rows are written; auto takes local for small sources."),
+)
+delete_partition = verb_command(
+    DeletePartitionRequest,
+    """Delete all rows of partitions.
+
+    Nothing is read but for row-level indexes; the files go with a later clean.
+    """,
+    helps={"partitions": _partitions("The partition to delete", required=True), **_OF_OVERWRITES},
+    engine=("local", "Where rows are taken out of row-level indexes, if the table has any."),
+)
 
 
 @click.group(cls=CommandGroup, no_args_is_help=False)
@@ -102,8 +157,7 @@ savepoint.add_command(
         SavepointDeleteRequest,
         "Give a savepoint up; the next clean may delete its files.",
         name="delete",
-        helps={"instant": "The savepoint."},
-        options=["instant"],
+        helps={"instant": click.option("--instant", required=True, help="The savepoint.")},
     )
 )
 

@@ -46,6 +46,14 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[RenderableType]
             yield from _unblocks(document["unblocks"])
             yield from _list("  may proceed once it is run or dropped:", document["after_the_run"]["work"])
             yield f"  next: {escape(document['next'])}"
+        case "insert_overwrite" | "delete_partition":
+            yield _replaced(document)
+        case "metadata_update":
+            yield from _updated(document)
+            yield _partitions(document)
+        case "metadata_create" | "metadata_drop":
+            yield from _changed("created" if verb == "metadata_create" else "dropped", document)
+            yield _partitions(document)
         case _:
             yield JSON.from_data(document, default=repr)
 
@@ -120,3 +128,41 @@ def _gone(dry_run: bool) -> str:
 
 def _comment(document: Json) -> str:
     return f" ({escape(document['comment'])})" if document["comment"] else ""
+
+
+def _replaced(document: Json) -> str:
+    done = f"{document['replaced_file_groups']} file groups in {document['partitions']} partitions"
+    rows = f"{document['records']} rows"
+    if document["repeated"]:
+        return f"done before, as [bold]{document['instant']}[/]: {done} were replaced by {rows}"
+    if document["instant"] is not None:
+        return f"[bold]{document['instant']}[/]: {done} are replaced by {rows} in {document['files_written']} files"
+    if document["engine"] is not None:
+        return f"would replace {done} by {rows}"
+    return f"nothing to do: {escape(document['reason'])}"
+
+
+def _updated(document: Json) -> Iterator[str]:
+    yield f"applied: {', '.join(document['applied']) or 'nothing was missing'}"
+    yield from _list("rebuilt:", document["rebuilt"])
+    yield from _list("ranges widened in partitions:", document["widened"])
+    yield from _list("may lack rows:", document["incomplete"])
+    yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
+    compacted, cleaned = document["compacted"], document["cleaned"]
+    yield (
+        f"compacted into {compacted['files']} files, {cleaned['files']} files cleaned, {document['archived']} "
+        "instants archived"
+    )
+
+
+def _changed(done: str, document: Json) -> Iterator[str]:
+    if document["reason"] is not None:
+        yield f"nothing to do: {document['reason']}"
+        return
+    for what, names in ((done, document[done]), (f"columns {done}", document["columns"])):
+        if names:
+            yield f"{what}: [bold]{escape(', '.join(names))}[/]"
+
+
+def _partitions(document: Json) -> str:
+    return f"the metadata table has: {escape(', '.join(document['partitions'])) or 'nothing; there is none'}"
