@@ -35,7 +35,7 @@ from hudi_core.services.clustering.strategies import RULES, chosen_partitions
 from hudi_core.services.compaction.strategies import Strategies, is_after, last_request
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.planning import left_partitions, was_cut
-from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
+from hudi_core.services.service import Scheduled, Service, service_of
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of
@@ -292,8 +292,6 @@ def decide(context: TableContext, policy: Policy, owner: Owner, now: datetime | 
 def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datetime) -> Decision:
     service = service_of(item.service)
     try:
-        if isinstance(service, ImmediateService):
-            return _planned(item.service, service.preview(context), "")
         pending = service.pending(context, context.active.load())
         if pending:
             return _pending(context, service, pending)
@@ -307,7 +305,7 @@ def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datet
         return Decision(item.service, False, f"{error.message}{remedy}")
 
 
-def _pending(context: TableContext, service: InstantService, pending: Sequence[str]) -> Decision:
+def _pending(context: TableContext, service: Service, pending: Sequence[str]) -> Decision:
     timeline = context.active.load()
     instants = filter(None, (timeline.find(time, service.action) for time in pending))
     groups = [planned_file_groups(context.active, instant) or () for instant in instants]

@@ -22,7 +22,7 @@ from hudi_core.services.engine_choice import Choice
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.policy import always_planned, answer
 from hudi_core.services.rewriting.planning import PLANS_IN_TIME, cut_to
-from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
+from hudi_core.services.service import Scheduled, Service, service_of
 from hudi_core.storage.one_look import look_again, no_look, one_look
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import of_epoch_millis
@@ -100,21 +100,21 @@ class Limits:
 
 
 def find_work(
-    context: TableContext, service: InstantService, owner: Owner, scope: RunScope, *, dry_run: bool = False
+    context: TableContext, service: Service, owner: Owner, scope: RunScope, *, dry_run: bool = False
 ) -> FoundWork:
     """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
     now (request.services.next_step), with conditions where one of them holds. The plan is cut to the limits of the run:
-    what is left out is due at once. With `dry_run` nothing is written. Raises as InstantService.schedule.
+    what is left out is due at once. With `dry_run` nothing is written. Raises as Service.schedule.
     """
     pending = service.pending(context, context.active.load())
-    match next_step(is_pending=bool(pending), schedule=scope.schedule):
+    match next_step(is_pending=bool(pending), schedule=scope.schedule or not service.has_instants):
         case Step.RUN:
             return FoundWork(pending)
         case Step.NOTHING:
             return FoundWork((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
             limits = Limits.of(scope)
-            if limits.are_reached(()):
+            if service.has_instants and limits.are_reached(()):
                 return FoundWork((), _TIME_IS_OVER)
             planned = plan_due(limits.cut(context), service, owner, scope.when, dry_run=dry_run)
             if planned.instant is not None:
@@ -124,13 +124,13 @@ def find_work(
             return FoundWork(service.pending(context, context.active.load()), planned.reason)
 
 
-def completed_before(service: InstantService, instant: str) -> str:
+def completed_before(service: Service, instant: str) -> str:
     """Why a run of a named instant found nothing to do."""
     return f"{service.name} {instant} was completed before; --schedule without --instant plans another"
 
 
 def plan_due(
-    context: TableContext, service: InstantService, owner: Owner, when: Mapping[str, str], *, dry_run: bool
+    context: TableContext, service: Service, owner: Owner, when: Mapping[str, str], *, dry_run: bool
 ) -> Scheduled:
     """Plans an instant where one of the conditions `when` holds, or there are none. Raises as the service does."""
     with one_look(context.storage, goes_on=True):
@@ -167,13 +167,15 @@ class ServiceRunner:
         Limits keep further instants from being started, and cut plans (planning.cut_to).
         """
         service = service_of(scope.service)
-        if isinstance(service, ImmediateService):
+        if not service.has_instants:
+            if scope.instant is not None:
+                raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
             with no_look(self._context.storage):
-                return self._run_now(service, scope)
+                return service.run_now(self._context, self._owner, self._progress_of(service.name))
         with one_look(self._context.storage, goes_on=True):
             return self._run(service, scope)
 
-    def _run(self, service: InstantService, scope: RunScope) -> Result:
+    def _run(self, service: Service, scope: RunScope) -> Result:
         if scope.instant is not None:
             is_done = self._state(scope.instant) == State.COMPLETED.value
             why = completed_before(service, scope.instant) if is_done else None
@@ -188,7 +190,7 @@ class ServiceRunner:
             return Result((self._by_plan(scope, self._run_one(service, work.instants[0])),))
         return _result([self._by_plan(scope, item) for item in self._run_all(service, work.instants, limits)])
 
-    def _run_and_plan(self, service: InstantService, limits: Limits, scope: RunScope) -> Result:
+    def _run_and_plan(self, service: Service, limits: Limits, scope: RunScope) -> Result:
         pending = service.pending(self._context, self._context.active.load())
         results = [self._by_plan(scope, item) for item in self._run_all(service, pending, limits)]
         while not any(result.exit_code for result in results) and not limits.are_reached(results):
@@ -209,12 +211,7 @@ class ServiceRunner:
                 results.append(runner._run_or_report(service, planned.instant))
         return _result(results)
 
-    def _run_now(self, service: ImmediateService, scope: RunScope) -> Result:
-        if scope.instant is not None:
-            raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
-        return service.run_now(self._context, self._owner, self._progress_of(service.name))
-
-    def _run_all(self, service: InstantService, pending: Sequence[str], limits: Limits) -> list[InstantResult]:
+    def _run_all(self, service: Service, pending: Sequence[str], limits: Limits) -> list[InstantResult]:
         results: list[InstantResult] = []
         for number, instant in enumerate(pending):
             if limits.are_reached(results):
@@ -224,7 +221,7 @@ class ServiceRunner:
             look_again(self._context.storage)
         return results
 
-    def _run_one(self, service: InstantService, instant: str) -> InstantResult:
+    def _run_one(self, service: Service, instant: str) -> InstantResult:
         return service.run(self._context, instant, self._engine, self._owner, self._progress_of(instant))
 
     def _by_plan(self, scope: RunScope, result: InstantResult) -> InstantResult:
@@ -241,7 +238,7 @@ class ServiceRunner:
     def _progress_of(self, name: str) -> UnitProgress | None:
         return None if self._progress is None else partial(self._progress, name)
 
-    def _run_or_report(self, service: InstantService, instant: str) -> InstantResult:
+    def _run_or_report(self, service: Service, instant: str) -> InstantResult:
         started = time.monotonic()
         try:
             return self._run_one(service, instant)

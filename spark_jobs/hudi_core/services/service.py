@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Engine, Json
@@ -45,10 +45,13 @@ FREED_BY: Final = "`hudictl run` or `hudictl unschedule` frees them"
 """For a reason: what helps file groups that pending plans hold."""
 
 
-class InstantService(ABC):
-    """Plans instants of one action, and runs those that the timeline holds as requested or inflight."""
+class Service(ABC):
+    """Plans instants of one action, and runs those that the timeline holds as requested or inflight; without instants
+    (`has_instants`) it acts at once, under the table lock, and `schedule` says what that would be.
+    """
 
     name: ClassVar[str]
+    has_instants: ClassVar[bool] = True
     action: ClassVar[str]
     job: ClassVar[type[Job[Any, Any]]]
     """What is the service's own in the run of one instant."""
@@ -71,29 +74,18 @@ class InstantService(ABC):
         """Whether `schedule` does something of its own before it plans; nothing is written."""
         return False
 
+    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
+        """Acts at once; where there was nothing to do, no instant and the reason."""
+        raise TypeError(f"{self.name} has instants")
+
     @abstractmethod
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans one instant and requests it, under the table lock; with `dry_run` the plan alone."""
         ...
 
 
-@runtime_checkable
-class ImmediateService(Protocol):
-    """A service that leaves no instant on the timeline: it plans and acts at once, under the table lock."""
-
-    name: str
-
-    def preview(self, context: TableContext) -> Scheduled:
-        """What `run_now` would do; nothing is written."""
-        ...
-
-    def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> Result:
-        """Does it; where there was nothing to do, no instant and the reason."""
-        ...
-
-
-def service_of(name: str) -> InstantService | ImmediateService:
+def service_of(name: str) -> Service:
     """The service called `name`. Raises UnsupportedError when this release has none."""
     module, _, implementation = check_service(name).implementation.partition(":")
-    service: InstantService | ImmediateService = getattr(import_module(module), implementation)()
+    service: Service = getattr(import_module(module), implementation)()
     return service

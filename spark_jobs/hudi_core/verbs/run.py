@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hudi_core.errors import ConfigError, HudiError, OrphanFilesError
 from hudi_core.request.policy import MAX_MINUTES
 from hudi_core.request.results import Result
-from hudi_core.request.services import SERVICES, Conditions, Step, next_step, nothing_pending
+from hudi_core.request.services import SERVICES, Conditions
 from hudi_core.request.texts import one_of
 from hudi_core.verbs.request import WHAT, Request, Work, check_instant
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
     from hudi_core.services.engine_choice import Choice, Extent
     from hudi_core.services.runner import RunScope
-    from hudi_core.services.service import InstantService, Scheduled
+    from hudi_core.services.service import Scheduled, Service
     from hudi_core.timeline.instant import Instant
     from hudi_core.transaction.owner import Owner
 
@@ -49,15 +49,12 @@ class ScheduleRequest(Request):
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
     """Plans an instant of a service, or says why not; of one without instants what it would do. UnsupportedError."""
-    from hudi_core.services.service import ImmediateService, Scheduled, service_of
+    from hudi_core.services.service import Scheduled, service_of
 
-    service = service_of(name)
-    if isinstance(service, ImmediateService):
-        try:
-            return service.preview(context)
-        except OrphanFilesError as error:
-            return Scheduled(None, None, str(error))
-    return service.schedule(context, owner, dry_run=dry_run)
+    try:
+        return service_of(name).schedule(context, owner, dry_run=dry_run)
+    except OrphanFilesError as error:  # only of an archival
+        return Scheduled(None, None, str(error))
 
 
 def check_service_name(name: str) -> None:
@@ -116,34 +113,24 @@ class RunRequest(Request):
 
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
         from hudi_core.services.lifecycle import Run
-        from hudi_core.services.runner import plan_due
-        from hudi_core.services.service import ImmediateService, service_of
+        from hudi_core.services.runner import find_work
+        from hudi_core.services.service import service_of
 
         service = service_of(self.service)
-        if isinstance(service, ImmediateService):
-            planned = service.preview(context)
-            return None if planned.plan is not None else Result((), planned.reason)
-        if self.instant is not None:
+        if self.instant is not None and service.has_instants:
             service.job(Run(context, self.instant, owner)).find(context.active.load())
             return None
-        pending = service.pending(context, context.active.load())
-        match next_step(is_pending=bool(pending), schedule=self.schedule):
-            case Step.RUN:
-                return None
-            case Step.NOTHING:
-                return Result((), nothing_pending(service.name, context.config.name))
-            case Step.PLAN:
-                if not self.when and service.has_work_before(context, owner):
-                    return None
-                planned = plan_due(context, service, owner, self.when, dry_run=True)
-                return None if planned.plan is not None else Result((), planned.reason)
+        work = find_work(context, service, owner, self._scope(), dry_run=True)
+        if work.instants or work.plan is not None or self._has_work_before(context, service, owner):
+            return None
+        return Result((), work.reason)
 
     def plan(self, context: TableContext, owner: Owner) -> Result | None:
         from hudi_core.services.runner import find_work
-        from hudi_core.services.service import ImmediateService, service_of
+        from hudi_core.services.service import service_of
 
         service = service_of(self.service)
-        if self.instant is not None or isinstance(service, ImmediateService):
+        if self.instant is not None or not service.has_instants:
             return None
         work = find_work(context, service, owner, self._scope())
         return None if work.instants else Result((), work.reason)
@@ -151,11 +138,11 @@ class RunRequest(Request):
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         """A run takes the largest of its pending plans for all of them."""
         from hudi_core.services.engine_choice import Extent
-        from hudi_core.services.service import ImmediateService, service_of
+        from hudi_core.services.service import service_of
 
-        service = service_of(self.service)
-        if SERVICES[self.service].on_driver or isinstance(service, ImmediateService):
+        if SERVICES[self.service].on_driver:
             return Extent()
+        service = service_of(self.service)
         pending = service.pending(context, context.active.load())
         if self.instant is not None:
             # The run says what is wrong with another one.
@@ -164,7 +151,7 @@ class RunRequest(Request):
         extents = (self._extent_of(context, service, instant, config) for instant in taken)
         return reduce(or_, extents, Extent())
 
-    def _extent_of(self, context: TableContext, service: InstantService, instant: str, config: EngineConfig) -> Extent:
+    def _extent_of(self, context: TableContext, service: Service, instant: str, config: EngineConfig) -> Extent:
         """Of several instants a plan that cannot be read is left to the run, which reports each."""
         from hudi_core.services.engine_choice import Extent
 
@@ -197,10 +184,10 @@ class RunRequest(Request):
         """
         from hudi_core.services.lifecycle import Run
         from hudi_core.services.runner import completed_before, find_work
-        from hudi_core.services.service import ImmediateService, service_of
+        from hudi_core.services.service import service_of
 
         service = service_of(self.service)
-        if isinstance(service, ImmediateService):
+        if not service.has_instants:
             planned = schedule(context, self.service, owner, dry_run=True)
             return _would_do([], planned.plan, planned.reason)
         timeline = context.active.load()
@@ -213,9 +200,12 @@ class RunRequest(Request):
         taken = work.instants if self.all_pending else work.instants[:1]
         pending = [service.job(Run(context, instant, owner)).find(timeline) for instant in taken]
         reason = work.reason
-        if not pending and self.schedule and not self.when and service.has_work_before(context, owner):
+        if not pending and self._has_work_before(context, service, owner):
             reason = "; ".join(filter(None, (reason, "failed writes would be rolled back first")))
         return _would_do(pending, work.plan, reason)
+
+    def _has_work_before(self, context: TableContext, service: Service, owner: Owner) -> bool:
+        return self.schedule and not self.when and service.has_work_before(context, owner)
 
     def rest(self, since: float, done: Result) -> RunRequest:
         if not done.instants:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_core.model.names import parse_base_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.services.service import Scheduled, Service
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
@@ -13,7 +13,7 @@ from hudi_core.transaction.owner import Owner
 from tests.support.toy_service.job import CopyJob
 
 
-class CopyService(InstantService):
+class CopyService(Service):
     """Its plans are compactions without log files, so that every reader knows the action."""
 
     name = "copy"

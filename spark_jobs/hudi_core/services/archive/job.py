@@ -42,7 +42,7 @@ from hudi_core.services.clean.retention import RetentionInputs, earliest_to_reta
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
-from hudi_core.services.service import Scheduled
+from hudi_core.services.service import Scheduled, Service
 from hudi_core.timeline.actions.commit import CommitMetadata, replaced_file_groups
 from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
@@ -58,12 +58,16 @@ ARCHIVED = "archived"
 _NAMED = 10
 
 
-class ArchiveService:
+class ArchiveService(Service):
     """Table versions 6, 8 and 9."""
 
     name = "archive"
+    has_instants = False
 
-    def preview(self, context: TableContext) -> Scheduled:
+    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
+        return []
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """What `run_now` would archive, and what holds back the rest. Errors as it, and ConfigError, FormatError."""
         config = ArchiveConfig.of(context.options)
         plan, _ = look(context, config)

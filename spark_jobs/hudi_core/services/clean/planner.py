@@ -33,7 +33,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
-from hudi_core.services.service import InstantService, Nothing, Scheduled
+from hudi_core.services.service import Nothing, Scheduled, Service
 from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.clean import (
     SAVEPOINTED_KEY,
@@ -178,7 +178,7 @@ def _rolls_back_first(context: TableContext) -> bool:
     return FAILED_WRITES_POLICY.is_set(options) and failed_writes_policy(options) is FailedWrites.LAZY
 
 
-class CleanService(InstantService):
+class CleanService(Service):
     """Plans which old files go, and deletes them."""
 
     name = "clean"
@@ -189,7 +189,7 @@ class CleanService(InstantService):
         return _rolls_back_first(context) and bool(clean_failed_writes(context, owner, dry_run=True))
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """See InstantService. A delete is a request; no file is read."""
+        """See Service. A delete is a request; no file is read."""
         plan = CleanJob(Run(context, instant, Owner.current())).plan(context.active.load())
         return Extent() if plan is None else Extent(max(1, -(-plan.file_count // SMALLEST_UNIT)))
 

@@ -46,7 +46,7 @@ from hudi_core.services.indexing.build import GROUPS, misfits, requested_counts
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.metadata.index_drop import pending_builds
 from hudi_core.services.metadata.initialization import Initializations, index_warnings, partitioned_record_index
-from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.services.service import Scheduled, Service
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -73,7 +73,7 @@ NONE_NAMED: Final = (
 )
 
 
-class IndexingService(InstantService):
+class IndexingService(Service):
     """Plans an index, which the options name (requested_indexes), and builds it while writers go on."""
 
     name = "indexing"

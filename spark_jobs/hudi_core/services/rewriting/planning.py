@@ -18,7 +18,7 @@ from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.rewriting.other_writers import failed_eager_write, live_writer
 from hudi_core.services.rollback.failed_writes import undoing
-from hudi_core.services.service import InstantService, Nothing, Scheduled
+from hudi_core.services.service import Nothing, Scheduled, Service
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS, CompactionOperation
 from hudi_core.timeline.actions.content import member
@@ -137,7 +137,7 @@ def _member_of(context: TableContext, planned: Instant | None, name: str, kind: 
     return member(member(plan, "clusteringPlan", dict, path=path) or plan, name, kind, path=path)
 
 
-class RewriteService(InstantService, Generic[P]):
+class RewriteService(Service, Generic[P]):
     """Plans are drawn from one state of the timeline, and again where it has changed once the lock is held."""
 
     rewritten: ClassVar[str]

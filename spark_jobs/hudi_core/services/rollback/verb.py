@@ -24,7 +24,7 @@ from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_own_writes, dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.files_to_undo import plan_rollback, sizes_of
 from hudi_core.services.rollback.job import RollbackJob, run_rollback
-from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.services.service import Scheduled, Service
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.content import decode_any
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
@@ -245,7 +245,7 @@ def _decided(target: Instant) -> str:
     return f"{decided}: a run completes it, and its rows stay"
 
 
-class RollbackService(InstantService):
+class RollbackService(Service):
     """Plans the rollback of the newest failed write, and runs pending rollbacks without a live writer of Hudi."""
 
     name = "rollback"

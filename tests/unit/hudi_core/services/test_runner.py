@@ -18,7 +18,7 @@ from hudi_core.request.results import REMOVED, InstantResult, Result
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.runner import ServiceRunner
-from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.services.service import Scheduled, Service
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -99,7 +99,7 @@ def test_what_another_run_completed_meanwhile_has_not_failed(table: Path, monkey
     conflict = ConflictError("it is run by another")
     run_one = ServiceRunner._run_one
 
-    def comes_second(self: ServiceRunner, service: InstantService, instant: str) -> InstantResult:
+    def comes_second(self: ServiceRunner, service: Service, instant: str) -> InstantResult:
         run_one(self, service, instant)
         raise conflict
 

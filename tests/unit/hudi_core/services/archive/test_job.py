@@ -17,7 +17,7 @@ from hudi_core.history import archiving
 from hudi_core.history.manifest import read_manifest, read_snapshot
 from hudi_core.metadata_table.write.staged_logs import staged_instants, staging_folder
 from hudi_core.services.archive.job import ArchiveService
-from hudi_core.services.service import ImmediateService, service_of
+from hudi_core.services.service import service_of
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
@@ -120,13 +120,13 @@ def test_a_second_run_finds_nothing(golden: Golden, folder: str, name: str) -> N
 def test_the_preview_is_what_goes_and_writes_nothing(golden: Golden, folder: str, name: str) -> None:
     table = golden(folder, name).table
     names = sorted(path.as_posix() for path in table.rglob("*"))
-    planned = ArchiveService().preview(context_of(table, TIGHT))
+    planned = ArchiveService().schedule(context_of(table, TIGHT), Owner.current("test"), dry_run=True)
     assert sorted(path.as_posix() for path in table.rglob("*")) == names
     assert (planned.instant, planned.reason) == (None, None)
     assert isinstance(planned.plan, dict)
     assert planned.plan["held_by"] == "hoodie.keep.min.commits is 2"
     assert [(item["instant"], item["action"]) for item in planned.plan["instants"]] == archive(table)
-    nothing = ArchiveService().preview(context_of(table, TIGHT))
+    nothing = ArchiveService().schedule(context_of(table, TIGHT), Owner.current("test"), dry_run=True)
     assert nothing.plan is None
     assert nothing.reason == "the timeline has 2 commits and hoodie.keep.max.commits is 3"
 
@@ -249,9 +249,7 @@ def test_a_lock_lost_on_the_way_stops_it(
 
 
 def test_the_registry_has_it() -> None:
-    service = service_of("archive")
-    assert isinstance(service, ImmediateService)
-    assert service.name == "archive"
+    assert isinstance(service_of("archive"), ArchiveService)
 
 
 def test_options() -> None:

@@ -12,6 +12,7 @@ from hudi_core.config.services.retention_config import ArchiveConfig
 from hudi_core.services.archive.job import ArchiveService, read_inputs
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from hudi_core.transaction.owner import Owner
 from tests.support.crash_leftovers import left_by_a_restore, left_file
 from tests.support.golden_archives import TIGHT, archive, history_of
 from tests.support.golden_cleans import context_of, without_metadata_table
@@ -30,7 +31,7 @@ TIGHTEST = {
 
 
 def reason(case: GoldenCase, options: dict[str, str] = TIGHTEST) -> str:
-    planned = ArchiveService().preview(context_of(case.table, options))
+    planned = ArchiveService().schedule(context_of(case.table, options), Owner.current("test"), dry_run=True)
     assert planned.plan is None
     return str(planned.reason)
 
@@ -80,7 +81,7 @@ def test_the_target_of_a_pending_rollback_stays(golden: Golden, folder: str) -> 
     first, *_, last = context.active.load().commits().instants
     plan = encode_rollback_plan(first.requested_time, first.action, ())
     context.active.create_requested(f"{int(last.requested_time) + 10_000}", Action.ROLLBACK, plan)
-    planned = ArchiveService().preview(context_of(case.table, TIGHTEST))
+    planned = ArchiveService().schedule(context_of(case.table, TIGHTEST), Owner.current("test"), dry_run=True)
     said = (
         planned.reason if planned.plan is None else planned.plan["held_by"]
     )  # version 6 archives cleans by their own number

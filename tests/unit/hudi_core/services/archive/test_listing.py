@@ -16,6 +16,7 @@ from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.services.archive import planner as rules
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.run import schedule
 from tests.support.changed_tables import an_owner
 from tests.support.golden_archives import TIGHT, active_of, archive, history_of
@@ -85,7 +86,7 @@ def test_hudi_18783_a_late_file_of_a_rolled_back_instant(golden: Golden, folder:
         time for time, action in before if action == "commit"
     ][:1]
     assert_same_rows(read_rows(table), rows)
-    held = ArchiveService().preview(context_of(table, {**LEAVE, **TIGHTER}))
+    held = ArchiveService().schedule(context_of(table, {**LEAVE, **TIGHTER}), Owner.current("test"), dry_run=True)
     assert path in str(held.reason)
 
     unguarded = copy_of(table)
@@ -200,7 +201,7 @@ def test_files_of_replaced_groups_hold_their_replacecommit(
     shutil.copyfile(source, old)
     assert_same_rows(read_rows(table), rows)
     for options in (TIGHT, IGNORE):
-        preview = ArchiveService().preview(context_of(table, options))
+        preview = ArchiveService().schedule(context_of(table, options), Owner.current("test"), dry_run=True)
         gone = [] if preview.plan is None else [item["action"] for item in preview.plan["instants"]]
         assert "replacecommit" not in gone
         assert "deltacommit" not in gone, "nothing newer goes before it"
@@ -239,7 +240,7 @@ def test_hudi_4163_no_archival_passes_a_pending_write(
     went = archive(table, {**TIGHTER, "hoodie.keep.max.commits": "3"})
     assert len([time for time, done in went if done == "commit"]) == 1, "the commit before it stays"
     assert_same_rows(read_rows(table), rows)
-    preview = ArchiveService().preview(context_of(table, TIGHTER))
+    preview = ArchiveService().schedule(context_of(table, TIGHTER), Owner.current("test"), dry_run=True)
     assert f"{action} {instant} is pending" in str(preview.reason)
 
     with monkeypatch.context() as patch:
@@ -265,9 +266,10 @@ def test_beyond_a_savepoint_only_what_has_no_files_any_more(golden: Golden, fold
     saved = context.active.path(first.requested_time, Action.SAVEPOINT, State.COMPLETED, first.completed_at)
     for path in (context.active.path(first.requested_time, Action.SAVEPOINT, State.INFLIGHT), saved):
         (table / path).write_bytes(b"")
-    assert ArchiveService().preview(context_of(table, TIGHTER)).plan is None or folder == "6", (
-        "up to the savepoint there are only cleans"
-    )
+    assert (
+        ArchiveService().schedule(context_of(table, TIGHTER), Owner.current("test"), dry_run=True).plan is None
+        or folder == "6"
+    ), "up to the savepoint there are only cleans"
     beyond = {**TIGHTER, "hoodie.archive.beyond.savepoint": "true"}
     unguarded = copy_of(table)
     archive(unguarded, {**IGNORE, **beyond})
