@@ -24,13 +24,14 @@ from benchmarks.large_exchange import FILES, make_table, sort
 from benchmarks.measure import machine, run_whole_process, store
 from benchmarks.table_copies import cache
 from hudi_core.codec.avro.schema import add_meta_fields
+from hudi_core.config.engine_config import Extent
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit
-from hudi_core.services.engine_choice import Extent, task_memory
+from hudi_core.services.engine_choice import task_memory
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from tests.support.large_file_group import BASE, FILE_ID, SCHEMA, make_group

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.config.rows_config import ALLOW_CORRUPT, WriteConfig
 from hudi_core.config.table_config import TableConfig, timeline_zone
@@ -241,7 +241,7 @@ class HudiTable:
         """The engine for what the request finds now, by services.engine_choice; with `here` the local one in any case.
         `at_once`: among how many such requests this machine is shared. Nothing is written.
         """
-        from hudi_core.services.engine_choice import Extent, choose
+        from hudi_core.services.engine_choice import choose
 
         with one_look(self._storage):
             context = self._context_of(request)

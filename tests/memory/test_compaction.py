@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
+from hudi_core.config.engine_config import Extent
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit
-from hudi_core.services.engine_choice import Extent, task_memory
+from hudi_core.services.engine_choice import task_memory
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from tests.support.running_attempts import let_run

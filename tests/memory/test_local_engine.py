@@ -9,12 +9,12 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hudi_core.config.engine_config import LOCAL_MEMORY, LOCAL_WIDTH, EngineConfig
+from hudi_core.config.engine_config import LOCAL_MEMORY, LOCAL_WIDTH, EngineConfig, Extent
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text
 from hudi_core.services.compaction.merge_slice import CompactionUnit, compact_operation
-from hudi_core.services.engine_choice import Extent, choose, task_memory
+from hudi_core.services.engine_choice import choose, task_memory
 from tests.memory.test_compaction import BASE_ROWS, LOG_ROWS, TEXT, make_table
 from tests.support.peak_memory import anonymous, measured
 

@@ -12,10 +12,9 @@ from hudi_core.request.results import Result
 from hudi_core.verbs.request import Request, Work
 
 if TYPE_CHECKING:
-    from hudi_core.config.engine_config import EngineConfig
+    from hudi_core.config.engine_config import EngineConfig, Extent
     from hudi_core.engine.protocol import TaskAttempt
     from hudi_core.services.context import TableContext
-    from hudi_core.services.engine_choice import Extent
     from hudi_core.transaction.owner import Owner
 
 LINE = "tests.support.toy_verb:WeighRequest"
@@ -37,7 +36,7 @@ class WeighRequest(Request):
         return None if names else Result(document={"bytes": 0, "reason": "the table has no partition"})
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        from hudi_core.services.engine_choice import Extent
+        from hudi_core.config.engine_config import Extent
 
         return Extent.of(context.slice_sizes(), config)
 

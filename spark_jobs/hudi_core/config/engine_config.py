@@ -1,11 +1,12 @@
-"""Options of the local engine: what `--engine auto` gives it, and how many processors and how much memory it takes; and
-which Python modules every engine needs. Whether executors have them: hudi_spark/probe.py.
+"""Options of the local engine: what `--engine auto` gives it, how many processors and how much memory it takes; how
+much a plan is, which is compared with these; and which Python modules every engine needs. Whether executors have them:
+hudi_spark/probe.py.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hudi_core.config.keys import MAX_INT, keys_in, number, read_fields
@@ -41,3 +42,28 @@ class EngineConfig:
     @property
     def width(self) -> int:
         return self.processors or len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much a plan is: units, the bytes of the files that they read (counted up to what decides), and those of the
+    largest. `for_spark`: why it is for Spark, however little it is.
+    """
+
+    units: int = 1
+    size: int = 0
+    largest: int = 0
+    for_spark: str | None = None
+
+    @staticmethod
+    def of(sizes: Iterable[int], config: EngineConfig) -> Extent:
+        units = total = largest = 0
+        for size in sizes:
+            units, total, largest = units + 1, total + size, max(largest, size)
+            if units > config.max_units or total > config.max_bytes:
+                break
+        return Extent(units, total, largest)
+
+    def __or__(self, other: Extent) -> Extent:
+        """What holds both, one after the other."""
+        return Extent(max(self.units, other.units), max(self.size, other.size), max(self.largest, other.largest))

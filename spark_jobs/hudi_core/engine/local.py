@@ -109,7 +109,7 @@ class LocalEngine:
     def _each(self, packed: PackedUnits[U]) -> Iterator[tuple[int, Callable[[], U]]]:
         """Each unit by its index, as what makes it; another process gets its own alone."""
         for index in range(len(packed.separate)):
-            yield index, partial(_unit, packed.only(index), 0) if self._in_processes else partial(_unit, packed, index)
+            yield index, partial(packed.only(index).unit, 0) if self._in_processes else partial(packed.unit, index)
 
     def _all(self, jobs: Sequence[Callable[[], T]], word: str, progress: Progress | None) -> list[T]:
         if not jobs:
@@ -149,10 +149,6 @@ def _collected(
         wait([future for future in futures if not future.cancel()])
         raise
     return [future.result() for future in futures]
-
-
-def _unit(packed: PackedUnits[U], index: int) -> U:
-    return packed.unit(index)
 
 
 def _run_unit(task: UnitTask[U, R], unit: Callable[[], U], run_epoch: int, result: type[R], index: int) -> R:

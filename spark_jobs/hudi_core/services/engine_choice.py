@@ -7,11 +7,10 @@ Whatever it says, the same is written: an engine runs units, and the service mak
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.engine_config import LOCAL_MAX_BYTES, LOCAL_MAX_UNITS, LOCAL_MEMORY, EngineConfig
+from hudi_core.config.engine_config import LOCAL_MAX_BYTES, LOCAL_MAX_UNITS, LOCAL_MEMORY, EngineConfig, Extent
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.local import LocalEngine
 
@@ -22,31 +21,6 @@ _FIXED: Final = 200 << 20
 _EXPANSION: Final = 16
 """Bytes of memory that a compressed byte of a file takes at most while its rows are merged."""
 _MIB: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How much a plan is: units, the bytes of the files that they read (counted up to what decides), and those of the
-    largest. `for_spark`: why it is for Spark, however little it is.
-    """
-
-    units: int = 1
-    size: int = 0
-    largest: int = 0
-    for_spark: str | None = None
-
-    @staticmethod
-    def of(sizes: Iterable[int], config: EngineConfig) -> Extent:
-        units = total = largest = 0
-        for size in sizes:
-            units, total, largest = units + 1, total + size, max(largest, size)
-            if units > config.max_units or total > config.max_bytes:
-                break
-        return Extent(units, total, largest)
-
-    def __or__(self, other: Extent) -> Extent:
-        """What holds both, one after the other."""
-        return Extent(max(self.units, other.units), max(self.size, other.size), max(self.largest, other.largest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,14 +77,21 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether a service is due by its conditions; `why` names those that hold, or how far each is from it."""
+class Decision:
+    """Whether a service is due; `why` names the conditions that hold, or how far each is from it. Bytes to read or
+    delete, and file groups, as far as known.
+    """
 
+    service: str
     due: bool
     why: str
+    size: int = 0
+    file_groups: int = 0
 
 
-def answer(context: TableContext, service: str, when: Mapping[str, str], now: datetime | None = None) -> Answer | None:
+def answer(
+    context: TableContext, service: str, when: Mapping[str, str], now: datetime | None = None
+) -> Decision | None:
     """By the conditions `when`; None without any: the service's own triggers decide. What an earlier plan had no room
     for by its bytes is due; where it left out partitions otherwise, files count also without a commit since. Raises
     ConfigError for a condition that is not valid. One listing of the table where files count.
@@ -95,7 +102,8 @@ def answer(context: TableContext, service: str, when: Mapping[str, str], now: da
     timeline = context.active.load()
     last = last_run(context, timeline, service)
     if service in ("compaction", "clustering") and was_cut(context, last):
-        return Answer(True, f"the plan {last.requested_time if last else ''} left out what did not fit into its bytes")
+        planned = last.requested_time if last else ""
+        return Decision(service, True, f"the plan {planned} left out what did not fit into its bytes")
     since = commits_since(context, timeline, service, last)
     moment = now or datetime.now(timezone.utc)
     compared = [(False, f"no commit since {_shown(last)}")]
@@ -107,7 +115,7 @@ def answer(context: TableContext, service: str, when: Mapping[str, str], now: da
     if conditions.needs_files and (since or left_partitions(context, last)):
         compared += _by_files(conditions, service, file_sizes(context, timeline, service, moment))
     true = [text for holds, text in compared if holds]
-    return Answer(bool(true), "; ".join(true or [text for _, text in compared]))
+    return Decision(service, bool(true), "; ".join(true or [text for _, text in compared]))
 
 
 def always_planned(context: TableContext, service: str, when: Mapping[str, str]) -> TableContext:
@@ -228,17 +236,6 @@ _WITHOUT_LIMITS: Final = EngineConfig(max_bytes=2**62, max_units=2**31)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """`why` says also how far a service is from it; bytes to read or delete, and file groups, as far as known."""
-
-    service: str
-    due: bool
-    why: str
-    size: int = 0
-    file_groups: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Alert:
     """An instant that is pending for too long."""
 
@@ -297,7 +294,7 @@ def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datet
             return _pending(context, service, pending)
         by_conditions = answer(context, item.service, item.when, now)
         if by_conditions is not None and not by_conditions.due:
-            return Decision(item.service, False, by_conditions.why)
+            return by_conditions
         planned = service.schedule(always_planned(context, item.service, item.when), owner, dry_run=True)
         return _planned(item.service, planned, "" if by_conditions is None else by_conditions.why)
     except (ConfigError, UnsupportedError, OrphanFilesError) as error:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.request.results import InstantResult, Result
 from hudi_core.request.services import check_service
 from hudi_core.services.context import TableContext
-from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run, UnitProgress, run_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner

@@ -153,7 +153,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             opens = _opens_slices(context, plan)
             if opens:
                 kept = context.active.read_requested(instant, Action.COMPACTION)
-                context.storage.write(_kept_path(instant), kept)
+                context.storage.write(ClaimFolder(instant).dropped_plan, kept)
             if plan.kind == "indexing":
                 built = planned_partitions(context, timeline, instant)
                 refuse_in_use(context, built)
@@ -234,7 +234,7 @@ def _opens_slices(context: TableContext, plan: PendingPlan) -> bool:
 
 
 def _kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
-    requested, path = Instant(instant, Action.COMPACTION, State.REQUESTED), _kept_path(instant)
+    requested, path = Instant(instant, Action.COMPACTION, State.REQUESTED), ClaimFolder(instant).dropped_plan
     try:
         plan = decode_compaction_plan(context.storage.read(path), path=path, layout=context.active.layout)
     except StorageNotFoundError:
@@ -252,7 +252,7 @@ def _restore_if_used(context: TableContext, plan: PendingPlan, *, behind: bool =
     logs, writers = _users_of(context, context.active.load(), plan)
     if logs or (writers and not behind):
         context.active.create_requested(instant, Action.COMPACTION, _with_newer_logs(context, plan))
-        context.storage.delete(_kept_path(instant))
+        context.storage.delete(ClaimFolder(instant).dropped_plan)
     if logs:
         raise ConflictError(
             f"a writer put {len(logs)} log files behind compaction {instant} while the plan was dropped; the plan is "
@@ -271,7 +271,7 @@ def _restore_if_used(context: TableContext, plan: PendingPlan, *, behind: bool =
 
 def _with_newer_logs(context: TableContext, plan: PendingPlan) -> bytes:
     """The plan's content, with log files that a writer which did not see it appended to the slices that it compacts."""
-    path = _kept_path(plan.instant.requested_time)
+    path = ClaimFolder(plan.instant.requested_time).dropped_plan
     data = context.storage.read(path)
     if plan.damaged is not None:
         return data
@@ -290,7 +290,3 @@ def _add_logs(operation: CompactionOperation, listed: Mapping[str, Iterable[File
         if isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == slice_of and info.name not in known
     ]
     return replace(operation, log_files=(*operation.log_files, *(name for _, name in sorted(added))))
-
-
-def _kept_path(instant: str) -> str:
-    return ClaimFolder(instant).dropped_plan

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.metadata_config import STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
@@ -14,9 +15,7 @@ from hudi_core.request.results import Result
 from hudi_core.verbs.request import WHAT, Request, Work
 
 if TYPE_CHECKING:
-    from hudi_core.config.engine_config import EngineConfig
     from hudi_core.services.context import TableContext
-    from hudi_core.services.engine_choice import Extent
     from hudi_core.services.metadata.maintain import Updated
     from hudi_core.transaction.owner import Owner
 
@@ -61,8 +60,6 @@ class MetadataCreateRequest(_ColumnsRequest):
         return Result(document={"created": [], "partitions": sorted(there), "columns": [], "reason": _THERE})
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        from hudi_core.services.engine_choice import Extent
-
         if not self.columns and {*self.partitions} <= {_FILES}:
             return Extent()
         return Extent.of(context.slice_sizes(), config)
@@ -149,7 +146,6 @@ class MetadataUpdateRequest(Request):
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         from hudi_core.metadata_table.timeline import MetadataTimeline
-        from hudi_core.services.engine_choice import Extent
         from hudi_core.services.metadata.catch_up import missing_actions
 
         if not context.has_metadata_table:

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.verbs.request import WHAT, Request, Work
 
 if TYPE_CHECKING:
-    from hudi_core.config.engine_config import EngineConfig
     from hudi_core.services.context import TableContext
-    from hudi_core.services.engine_choice import Extent
     from hudi_core.services.overwrite.plan import Overwrite
     from hudi_core.transaction.owner import Owner
 
@@ -92,7 +91,6 @@ class InsertOverwriteRequest(_OverwriteRequest):
             )
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
-        from hudi_core.services.engine_choice import Extent
         from hudi_core.services.overwrite.source import find_source
 
         if not self.source:
@@ -133,7 +131,6 @@ class DeletePartitionRequest(_OverwriteRequest):
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         from hudi_core.metadata_table.partition_type import is_row_level
-        from hudi_core.services.engine_choice import Extent
 
         if not any(map(is_row_level, context.config.metadata_partitions)):
             return Extent()

@@ -15,16 +15,16 @@ from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import REQUEST_VERSION, Progress, Result
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.texts import parse_object, read_fields
 
 if TYPE_CHECKING:
-    from hudi_core.config.engine_config import EngineConfig
     from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
-    from hudi_core.services.engine_choice import Choice, Extent
+    from hudi_core.services.engine_choice import Choice
     from hudi_core.storage.base import Storage
     from hudi_core.transaction.owner import Owner
 
@@ -128,8 +128,6 @@ class Request(ABC):
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         """How much the work is that the request finds now, for the choice of an engine; nothing is written."""
-        from hudi_core.services.engine_choice import Extent
-
         return Extent()
 
     @abstractmethod

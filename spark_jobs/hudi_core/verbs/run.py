@@ -9,6 +9,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.errors import ConfigError, HudiError, OrphanFilesError
 from hudi_core.request.policy import MAX_MINUTES
 from hudi_core.request.results import Result
@@ -17,10 +18,9 @@ from hudi_core.request.texts import one_of
 from hudi_core.verbs.request import WHAT, Request, Work, check_instant
 
 if TYPE_CHECKING:
-    from hudi_core.config.engine_config import EngineConfig
     from hudi_core.engine.protocol import Json
     from hudi_core.services.context import TableContext
-    from hudi_core.services.engine_choice import Choice, Extent
+    from hudi_core.services.engine_choice import Choice
     from hudi_core.services.runner import RunScope
     from hudi_core.services.service import Scheduled, Service
     from hudi_core.timeline.instant import Instant
@@ -137,7 +137,6 @@ class RunRequest(Request):
 
     def extent(self, context: TableContext, config: EngineConfig) -> Extent:
         """A run takes the largest of its pending plans for all of them."""
-        from hudi_core.services.engine_choice import Extent
         from hudi_core.services.service import service_of
 
         if SERVICES[self.service].on_driver:
@@ -153,8 +152,6 @@ class RunRequest(Request):
 
     def _extent_of(self, context: TableContext, service: Service, instant: str, config: EngineConfig) -> Extent:
         """Of several instants a plan that cannot be read is left to the run, which reports each."""
-        from hudi_core.services.engine_choice import Extent
-
         try:
             return service.extent(context, instant, config)
         except HudiError as error:

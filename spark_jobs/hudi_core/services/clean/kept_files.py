@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -27,82 +26,63 @@ from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import PendingWork
 from hudi_core.view.listing import walk_partitions
-from hudi_core.view.slicing import PENDING_WRITES, Slicing, build_file_groups, slicing_for
+from hudi_core.view.slicing import PENDING_WRITES, build_file_groups, slicing_for
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TablePartitions:
-    """A table at one timeline. Nothing of a partition is kept once the caller has passed on to the next."""
-
-    storage: Storage
-    metadata: MetadataTable | None
-    slicing: Slicing
-    replaced: dict[FileGroupId, Instant]
-    compactions: dict[str, list[tuple[FileGroupId, str]]]
-    """The file groups and instants of pending compactions, by partition."""
-    base_instants: Mapping[FileGroupId, tuple[str, ...]]
-    """Of the operations of pending compactions and log compactions."""
-    by_savepoints: Mapping[str, set[str]]
-    by_plans: Mapping[str, set[str]]
-    """The files that completed savepoints keep, and that pending plans name, by partition."""
-
-    @staticmethod
-    def open(context: TableContext, timeline: Timeline) -> TablePartitions:
-        """Reads pending plans, savepoints and replacecommits. Raises FormatError naming one that is not safe."""
-        pending = PendingWork.read(context.active, timeline)
-        pending.check_complete(timeline)
-        base_instants: dict[FileGroupId, tuple[str, ...]] = {}
-        by_plans: dict[str, set[str]] = defaultdict(set)
-        for group, (_, operation) in chain(pending.compacting.items(), pending.log_compacting.items()):
-            base_instants[group] = (*base_instants.get(group, ()), operation.base_instant)
-            names = (operation.base_file, *operation.log_files, *operation.cdc_files)
-            by_plans[operation.partition].update(filter(None, names))
-        for plan in pending.read_clusterings().values():
-            for item in plan.slices:
-                by_plans[item.partition].update(filter(None, (item.base_file, *item.log_files)))
-        return TablePartitions(
-            context.storage,
-            context.metadata_table("auto", timeline),
-            slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of),
-            replaced_file_groups(timeline, context.active.read_commit),
-            pending.compacting_by_partition,
+def partition_states(
+    context: TableContext, timeline: Timeline, partitions: Iterable[str] | None = None
+) -> Iterator[PartitionState]:
+    """The state of each partition, of all by default: nothing of one is kept once the caller has passed on to the next.
+    Raises FormatError naming a pending plan, a savepoint or a replacecommit that is not safe.
+    """
+    pending = PendingWork.read(context.active, timeline)
+    pending.check_complete(timeline)
+    base_instants: dict[FileGroupId, tuple[str, ...]] = {}
+    by_plans: dict[str, set[str]] = defaultdict(set)
+    for group, (_, operation) in chain(pending.compacting.items(), pending.log_compacting.items()):
+        base_instants[group] = (*base_instants.get(group, ()), operation.base_instant)
+        names = (operation.base_file, *operation.log_files, *operation.cdc_files)
+        by_plans[operation.partition].update(filter(None, names))
+    for plan in pending.read_clusterings().values():
+        for item in plan.slices:
+            by_plans[item.partition].update(filter(None, (item.base_file, *item.log_files)))
+    metadata = context.metadata_table("auto", timeline)
+    slicing = slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of)
+    replaced = replaced_file_groups(timeline, context.active.read_commit)
+    by_savepoints = _savepointed_files(context.active, timeline)
+    for partition, files in _files(context.storage, metadata, partitions):
+        compactions = pending.compacting_by_partition.get(partition, ())
+        yield PartitionState(
+            partition,
+            tuple(build_file_groups(partition, files, slicing, compactions=compactions)),
+            replaced,
             base_instants,
-            _savepointed_files(context.active, timeline),
-            by_plans,
+            frozenset(by_savepoints.get(partition, ())),
+            frozenset(by_plans.get(partition, ())),
+            partial(stored_data_files, context.storage, partition),
         )
 
-    def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
-        for partition, files in self._files(partitions):
-            yield PartitionState(
-                partition,
-                tuple(
-                    build_file_groups(partition, files, self.slicing, compactions=self.compactions.get(partition, ()))
-                ),
-                self.replaced,
-                self.base_instants,
-                frozenset(self.by_savepoints.get(partition, ())),
-                frozenset(self.by_plans.get(partition, ())),
-                partial(stored_data_files, self.storage, partition),
-            )
 
-    def _files(self, partitions: Iterable[str] | None) -> Iterator[tuple[str, list[FileInfo]]]:
-        """The files of each partition as readers find them: by the metadata table where there is one."""
-        files: Callable[[str], list[FileInfo]] = self.storage.list_files
-        if self.metadata is not None:
-            files = self.metadata.listing().files
-            partitions = self.metadata.list_partitions() if partitions is None else partitions
-        elif partitions is None:
-            yield from walk_partitions(self.storage, files)
-            return
-        for partition in sorted(partitions):
-            yield partition, files(check_partition(partition, source="partition to clean"))
+def _files(
+    storage: Storage, metadata: MetadataTable | None, partitions: Iterable[str] | None
+) -> Iterator[tuple[str, list[FileInfo]]]:
+    """The files of each partition as readers find them: by the metadata table where there is one."""
+    files: Callable[[str], list[FileInfo]] = storage.list_files
+    if metadata is not None:
+        files = metadata.listing().files
+        partitions = metadata.list_partitions() if partitions is None else partitions
+    elif partitions is None:
+        yield from walk_partitions(storage, files)
+        return
+    for partition in sorted(partitions):
+        yield partition, files(check_partition(partition, source="partition to clean"))
 
 
 def _savepointed_files(active: ActiveTimeline, timeline: Timeline) -> dict[str, set[str]]:
@@ -154,7 +134,7 @@ def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, 
     """
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
     for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
-        for inputs in TablePartitions.open(context, seen).inputs(plan.files):
+        for inputs in partition_states(context, seen, plan.files):
             names = frozenset(plan.files[inputs.partition])
             for what, needed, remedy in _REQUESTED:
                 requested = names.intersection(needed(inputs))

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from functools import partial
 
 from hudi_core.config.concurrency_config import FAILED_WRITES_POLICY
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.services.retention_config import (
     CLEAN_PARTITIONS,
     KEEP_LATEST_BY_HOURS,
@@ -27,10 +27,9 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.job import SMALLEST_UNIT, CleanJob
-from hudi_core.services.clean.kept_files import TablePartitions
+from hudi_core.services.clean.kept_files import partition_states
 from hudi_core.services.clean.retention import PartitionState, RetentionInputs, Scope, deletes, partitions_of, retention
 from hudi_core.services.context import TableContext
-from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.service import Nothing, Scheduled, Service
@@ -137,7 +136,6 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
     scope = retention(inputs, config)
     if isinstance(scope, Nothing):
         return scope
-    table = TablePartitions.open(context, timeline)
     partitions = None
     if scope.commits is not None:
         partitions = {
@@ -145,7 +143,7 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
             for instant in scope.commits
             for partition in partitions_of(context.active.read_commit(instant))
         }
-    chosen = (item for item in table.inputs(partitions) if config.takes(item.partition))
+    chosen = (item for item in partition_states(context, timeline, partitions) if config.takes(item.partition))
     return plan_clean(inputs, scope, config, chosen, partitioned=bool(context.config.partition_fields))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.services.clustering_config import ASYNC_COMMITS, INLINE_COMMITS, ClusteringConfig, Strategy
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -20,7 +20,6 @@ from hudi_core.model.names import parse_log_file
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action, merge_policy, order_of
 from hudi_core.services.clustering.strategies import RULES, Group, PlanRules, chosen_partitions, find_groups, outputs_of
 from hudi_core.services.context import TableContext
-from hudi_core.services.engine_choice import Extent
 from hudi_core.services.rewriting.checks import check_buckets, check_schema_of_latest, check_table
 from hudi_core.services.rewriting.planning import Planned, RewriteService, extent_of, was_cut, within_budget
 from hudi_core.services.service import Nothing

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.services.compaction_config import CompactionConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
@@ -21,7 +21,6 @@ from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies, last_request, why_not_due
 from hudi_core.services.context import TableContext
-from hudi_core.services.engine_choice import Extent
 from hudi_core.services.rewriting.checks import check_merged_table, check_operations, check_schema_of_latest
 from hudi_core.services.rewriting.planning import (
     Planned,

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.metadata_config import (
     BLOOM_FILTERS_ENABLE,
@@ -41,7 +41,6 @@ from hudi_core.metadata_table.partition_type import (
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import check_file_name
 from hudi_core.services.context import TableContext
-from hudi_core.services.engine_choice import Extent
 from hudi_core.services.indexing.build import GROUPS, misfits, requested_counts
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.metadata.index_drop import pending_builds

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.rows_config import PLAN_MAX_BYTES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext, provenance
-from hudi_core.services.engine_choice import Extent
 from hudi_core.services.rewriting.other_writers import failed_eager_write, live_writer
 from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import Nothing, Scheduled, Service

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.engine_config import EngineConfig, Extent
 from hudi_core.config.rows_config import WriteConfig
-from hudi_core.services.engine_choice import PROCESS_BYTES, Choice, Extent, choose, task_memory
+from hudi_core.services.engine_choice import PROCESS_BYTES, Choice, choose, task_memory
 
 GIB = 1 << 30
 CONFIG = EngineConfig(max_bytes=GIB, max_units=100, memory_bytes=4 * GIB, processors=8)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from hudi_cli.instant_details import instant_details
+from hudi_cli.inspect_commands import instant_details
 from hudi_core.engine.protocol import Json
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
