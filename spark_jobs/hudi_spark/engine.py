@@ -19,8 +19,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from hudi_core.engine.packed_units import pack_units, result_type
-from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask, in_units
+from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask, in_units, pack_units, result_type
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE

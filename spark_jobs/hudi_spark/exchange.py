@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.engine.exchange import SHARD_ROWS, check_rows
-from hudi_core.engine.packed_units import PackedUnits
-from hudi_core.engine.protocol import Consume, Produce, UnitTask
+from hudi_core.engine.protocol import Consume, PackedUnits, Produce, UnitTask
 from hudi_spark.tasks import (
     RESULT_SCHEMA,
     ProgressFolder,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hudi_core.engine.packed_units import PackedUnits, pack_units
+from hudi_core.engine.protocol import PackedUnits, pack_units
 from hudi_core.errors import HudiError
 from hudi_core.query.read_plan import read_split
 from hudi_core.storage.arrow_store import open_data_storage

@@ -21,8 +21,16 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from hudi_core.engine.exchange import Run, RunBuffer, check_rows, fewer_runs, merged_rows
-from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
-from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask, in_units
+from hudi_core.engine.protocol import (
+    Consume,
+    PackedUnits,
+    Produce,
+    TaskAttempt,
+    UnitTask,
+    in_units,
+    pack_units,
+    result_type,
+)
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ExecutionError, HudiError, LogFormatter, is_transient
 

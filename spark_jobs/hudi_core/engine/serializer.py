@@ -1,4 +1,4 @@
-"""Frozen dataclasses as text: units and results, which packed_units.py packs for a run.
+"""Frozen dataclasses as text: units and results, which protocol.py packs for a run.
 
 The form follows the annotations of a class and is worked out once per class. A dataclass becomes the list of its
 fields, an enum its value, bytes base64, a Decimal its text, a set a sorted list; a value of a union becomes a pair of

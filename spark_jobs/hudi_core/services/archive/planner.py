@@ -13,7 +13,7 @@ pending unless it is older than the whole timeline, and its log files are missin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
@@ -84,62 +84,56 @@ class Hold:
     reason: str
 
 
-def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> list[Hold]:
-    holds = (
-        _restoring(inputs.timeline),
-        _rolling_back(inputs),
-        _pending(inputs.timeline),
-        _passed_over(inputs),
-        None if config.beyond_savepoint else _savepointed(inputs.timeline),
-        _for_compaction(inputs, config),
-        _replaced(inputs),
-        _for_metadata(inputs),
-        _for_clean(inputs) if config.block_on_clean else None,
-    )
-    listed = (*_uncleaned(findings), *_orphaned(inputs.timeline, findings), *_hidden(findings))
-    return [*(hold for hold in holds if hold is not None), *listed]
+def _holds(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> Iterator[Hold]:
+    timeline = inputs.timeline
+    yield from _of_pending(inputs)
+    first_saved = min(timeline.savepoints(), default=None)
+    if first_saved is not None and not config.beyond_savepoint:
+        remedy = f"delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
+        yield Hold(first_saved, f"commit {first_saved} is savepointed: {remedy}")
+    yield from _for_services(inputs, config)
+    for time, path in findings.uncleaned.items():
+        what = f"{path} is still there, whose file group replacecommit {time} replaced"
+        yield Hold(time, f"{what}: run a clean (a savepoint may keep the file)")
+    for time, paths in findings.orphans.items():
+        # The last commit before an orphan's instant stays: the timeline starts before it and does not contain it.
+        before = timeline.commits().before(time).last()
+        reason = f"{paths[0]} is of instant {time}, which never completed: delete the file, or roll the instant back"
+        yield Hold(time if before is None else before.requested_time, reason)
+    # Readers take an instant behind the first commit of the timeline that is not on it for never committed. In Hudi
+    # the rows of one between a savepointed commit and the next are gone.
+    for time, path in findings.hidden.items():
+        why = f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name})"
+        remedy = "delete the savepoint, or wait for a clean"
+        yield Hold(time, f"{path} of commit {time} is still there, and {why}: {remedy}")
 
 
-def _restoring(timeline: Timeline) -> Hold | None:
-    """A pending restore removes commits and reads them all; Hudi does not check this."""
-    pending = timeline.pending().of_actions(Action.RESTORE).first()
-    if pending is None:
-        return None
-    return Hold("", f"restore {pending.requested_time} is pending: run it to its end first")
+def _of_pending(inputs: ArchiveInputs) -> Iterator[Hold]:
+    """Hudi checks the writes alone (hudi#4163)."""
+    timeline, pending = inputs.timeline, inputs.timeline.pending()
+    restore = pending.of_actions(Action.RESTORE).first()
+    if restore is not None:  # it removes commits, and reads them all
+        yield Hold("", f"restore {restore.requested_time} is pending: run it to its end first")
+    target = min(inputs.rolling_back, default=None)
+    if target is not None:  # completed, it must not become older than the timeline
+        yield Hold(target, f"a rollback of {target} is pending: run it to its end first")
+    write = pending.of_actions(*WRITE_ACTIONS).first()
+    if write is not None:  # it would count as committed without the last commit before it
+        before = timeline.commits().before(write.requested_time).last() or write
+        reason = f"{write.action} {write.requested_time} is pending: complete it or roll it back"
+        yield Hold(before.requested_time, reason)
+    other = pending.of_actions(Action.CLEAN, Action.INDEXING).first()
+    if other is not None and inputs.merge_on_read and not inputs.counts_cleans:
+        # It stays, and would be older than archived instants with log files.
+        reason = f"{other.action} {other.requested_time} is pending: run it, or unschedule it"
+        yield Hold(other.requested_time, reason)
 
 
-def _rolling_back(inputs: ArchiveInputs) -> Hold | None:
-    """A completed commit in rollback must not become older than the timeline; Hudi does not check this."""
-    first = min(inputs.rolling_back, default=None)
-    return None if first is None else Hold(first, f"a rollback of {first} is pending: run it to its end first")
-
-
-def _pending(timeline: Timeline) -> Hold | None:
-    """The last commit before the earliest pending write stays: else that write would count as committed (hudi#4163)."""
-    pending = timeline.filter(lambda item: not item.is_completed and item.action in WRITE_ACTIONS).first()
-    if pending is None:
-        return None
-    before = timeline.commits().before(pending.requested_time).last()
-    return Hold(
-        (before or pending).requested_time,
-        f"{pending.action} {pending.requested_time} is pending: complete it or roll it back",
-    )
-
-
-def _passed_over(inputs: ArchiveInputs) -> Hold | None:
-    """The first pending clean or indexing: it stays, and would be older than archived instants with log files."""
-    if inputs.counts_cleans or not inputs.merge_on_read:
-        return None
-    first = inputs.timeline.pending().of_actions(Action.CLEAN, Action.INDEXING).first()
-    if first is None:
-        return None
-    return Hold(first.requested_time, f"{first.action} {first.requested_time} is pending: run it, or unschedule it")
-
-
-def _savepointed(timeline: Timeline) -> Hold | None:
-    first = min(timeline.savepoints(), default=None)
-    remedy = f"delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
-    return None if first is None else Hold(first, f"commit {first} is savepointed: {remedy}")
+def _for_services(inputs: ArchiveInputs, config: ArchiveConfig) -> Iterator[Hold]:
+    yield from filter(None, (_for_compaction(inputs, config), _replaced(inputs), _for_metadata(inputs)))
+    if config.block_on_clean and inputs.last_clean is not None and inputs.last_clean.earliest:
+        since = inputs.last_clean.earliest
+        yield Hold(since, f"the last clean kept the files since {since} ({ARCHIVE_ON_CLEAN.name})")
 
 
 def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None:
@@ -203,45 +197,6 @@ def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
     return None if first is None else Hold(first.requested_time, reason)
 
 
-def _for_clean(inputs: ArchiveInputs) -> Hold | None:
-    if inputs.last_clean is None or not inputs.last_clean.earliest:
-        return None
-    since = inputs.last_clean.earliest
-    return Hold(since, f"the last clean kept the files since {since} ({ARCHIVE_ON_CLEAN.name})")
-
-
-def _uncleaned(findings: Findings) -> list[Hold]:
-    return [
-        Hold(
-            time,
-            f"{path} is still there, whose file group replacecommit {time} replaced: run a clean (a savepoint may "
-            "keep the file)",
-        )
-        for time, path in findings.uncleaned.items()
-    ]
-
-
-def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
-    """The last commit before an orphan's instant stays: the timeline then starts before it and does not contain it."""
-    holds = []
-    for time, paths in findings.orphans.items():
-        before = timeline.commits().before(time).last()
-        reason = f"{paths[0]} is of instant {time}, which never completed: delete the file, or roll the instant back"
-        holds.append(Hold(time if before is None else before.requested_time, reason))
-    return holds
-
-
-def _hidden(findings: Findings) -> list[Hold]:
-    """A commit between a savepointed one and the next stays while it has files: readers take an instant behind the
-    first commit of the timeline that is not on it for never committed. In Hudi its rows are gone.
-    """
-    why = (
-        f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name}): delete the "
-        "savepoint, or wait for a clean"
-    )
-    return [Hold(time, f"{path} of commit {time} is still there, and {why}") for time, path in findings.hidden.items()]
-
-
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
     """The instants to archive, in their order, and what holds back the others; without instants, why there are none."""
@@ -256,7 +211,7 @@ class ArchivePlan:
 
 def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings = NOT_LISTED) -> ArchivePlan:
     """What to archive. Without `findings` the most that there can be: what is to be looked up in the listing."""
-    holds = holds_of(inputs, config, findings)
+    holds = [*_holds(inputs, config, findings)]
     commits, reason = _commits(inputs, config, holds)
     others = (
         _by_number(inputs, config, holds, findings) if inputs.counts_cleans else _before_last(inputs, commits, holds)

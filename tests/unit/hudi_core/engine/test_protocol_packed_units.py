@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.engine.packed_units import pack_units, result_type
+from hudi_core.engine.protocol import pack_units, result_type
 
 TEXTS = st.text(max_size=3)
 
