@@ -10,7 +10,7 @@ from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pendi
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
 from airflow_hudi.results import ELSEWHERE, NUMBERS, document_of, instant_result, work_seconds
 from hudi_core.errors import ConfigError
-from hudi_core.request.services import Step, next_step, nothing_pending
+from hudi_core.request.services import nothing_pending
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.run import RunRequest
@@ -77,7 +77,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         timeline = reader.load()
         pending = oldest_pending(timeline, self.service)
         is_pending = pending is not None or bool(store.after)  # what an earlier try of this task planned
-        if next_step(is_pending=is_pending, schedule=self.mode == "both") is Step.NOTHING:
+        if not is_pending and self.mode != "both":
             return self.nothing_planned(nothing_pending(self.service, reader.config.name))
         is_retry = bool(store.after)
         before = None if pending is None else pending.requested_time

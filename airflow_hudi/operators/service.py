@@ -29,7 +29,7 @@ from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import planned_before
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import REMOVED
-from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
+from hudi_core.request.services import action_of_service, nothing_pending
 from hudi_core.request.texts import check_choice
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
@@ -97,7 +97,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             unused = self._unused(known)
         if known is not None:
             return self._run(known, unused)
-        if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
+        if self.mode != "both":
             return self.nothing_planned(nothing_pending(self.service, self.reader.config.name))
         return self._plan_and_run()
 

@@ -1,5 +1,5 @@
-"""The services of this release, one line each, what makes one due besides its own triggers, and whether a run of one
-takes a pending plan or makes one (next_step). A restore: services/restore/verb.py.
+"""The services of this release, one line each, and what makes one due besides its own triggers. Whether a run of one
+takes a pending plan or makes one: services/runner.py (find_work); of a restore: services/restore/verb.py.
 
 Standard library only, and the implementations are named, not imported: Airflow checks names without the engine.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, TypeVar
 
 from hudi_core.errors import ConfigError, UnsupportedError
@@ -72,21 +71,6 @@ def service_of_action(action: str) -> str | None:
 def action_of_service(name: str) -> str:
     """The inverse: the action of the pending files of the service called `name`."""
     return next((action for action, service in _NAMES.items() if service == name), name)
-
-
-class Step(Enum):
-    """What a run that names no instant does."""
-
-    RUN = "run"
-    PLAN = "plan"
-    NOTHING = "nothing"
-
-
-def next_step(*, is_pending: bool, schedule: bool) -> Step:
-    """A run takes what is pending; only where nothing is, and `schedule` says so, is an instant planned first."""
-    if is_pending:
-        return Step.RUN
-    return Step.PLAN if schedule else Step.NOTHING
 
 
 def nothing_pending(service: str, table: str) -> str:

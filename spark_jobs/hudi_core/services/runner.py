@@ -1,6 +1,5 @@
-"""From a request to instants to results: which instants a run covers, and what becomes of one that fails.
-
-request/services.py (next_step) decides whether a pending plan is run or a new one is made.
+"""From a request to instants to results: which instants a run covers, whether it runs a pending plan or makes a new one
+(find_work), and what becomes of one that fails.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from hudi_core.config.options import planned_before
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, ConflictError, HudiError
 from hudi_core.request.results import InstantResult, Progress, Result
-from hudi_core.request.services import Step, next_step, nothing_pending
+from hudi_core.request.services import nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.lifecycle import UnitProgress
@@ -103,25 +102,23 @@ def find_work(
     context: TableContext, service: Service, owner: Owner, scope: RunScope, *, dry_run: bool = False
 ) -> FoundWork:
     """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
-    now (request.services.next_step), with conditions where one of them holds. The plan is cut to the limits of the run:
+    now, with conditions where one of them holds. The plan is cut to the limits of the run:
     what is left out is due at once. With `dry_run` nothing is written. Raises as Service.schedule.
     """
     pending = service.pending(context, context.active.load())
-    match next_step(is_pending=bool(pending), schedule=scope.schedule or not service.has_instants):
-        case Step.RUN:
-            return FoundWork(pending)
-        case Step.NOTHING:
-            return FoundWork((), nothing_pending(service.name, context.config.name))
-        case Step.PLAN:
-            limits = Limits.of(scope)
-            if service.has_instants and limits.are_reached(()):
-                return FoundWork((), _TIME_IS_OVER)
-            planned = plan_due(limits.cut(context), service, owner, scope.when, dry_run=dry_run)
-            if planned.instant is not None:
-                return FoundWork([planned.instant])
-            if planned.plan is not None:
-                return FoundWork((), plan=planned.plan)
-            return FoundWork(service.pending(context, context.active.load()), planned.reason)
+    if pending:
+        return FoundWork(pending)
+    if not scope.schedule and service.has_instants:
+        return FoundWork((), nothing_pending(service.name, context.config.name))
+    limits = Limits.of(scope)
+    if service.has_instants and limits.are_reached(()):
+        return FoundWork((), _TIME_IS_OVER)
+    planned = plan_due(limits.cut(context), service, owner, scope.when, dry_run=dry_run)
+    if planned.instant is not None:
+        return FoundWork([planned.instant])
+    if planned.plan is not None:
+        return FoundWork((), plan=planned.plan)
+    return FoundWork(service.pending(context, context.active.load()), planned.reason)
 
 
 def completed_before(service: Service, instant: str) -> str:
@@ -188,11 +185,11 @@ class ServiceRunner:
             return Result((), work.reason)
         if not scope.all_pending:
             return Result((self._by_plan(scope, self._run_one(service, work.instants[0])),))
-        return _result([self._by_plan(scope, item) for item in self._run_all(service, work.instants, limits)])
+        return _result(self._run_all(service, work.instants, limits, scope))
 
     def _run_and_plan(self, service: Service, limits: Limits, scope: RunScope) -> Result:
         pending = service.pending(self._context, self._context.active.load())
-        results = [self._by_plan(scope, item) for item in self._run_all(service, pending, limits)]
+        results = self._run_all(service, pending, limits, scope)
         while not any(result.exit_code for result in results) and not limits.are_reached(results):
             look_again(self._context.storage)
             cut = limits.cut(self._context, results)
@@ -211,13 +208,15 @@ class ServiceRunner:
                 results.append(runner._run_or_report(service, planned.instant))
         return _result(results)
 
-    def _run_all(self, service: Service, pending: Sequence[str], limits: Limits) -> list[InstantResult]:
+    def _run_all(
+        self, service: Service, pending: Sequence[str], limits: Limits, scope: RunScope
+    ) -> list[InstantResult]:
         results: list[InstantResult] = []
         for number, instant in enumerate(pending):
             if limits.are_reached(results):
                 log.info("the limits of this run are reached; %d pending instants are left", len(pending) - number)
                 break
-            results.append(self._run_or_report(service, instant))
+            results.append(self._by_plan(scope, self._run_or_report(service, instant)))
             look_again(self._context.storage)
         return results
 

@@ -1,4 +1,4 @@
-"""The list of services, and what a run of one does first."""
+"""The list of services."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from importlib import import_module
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.request.services import (
-    SERVICES,
-    Step,
-    check_service,
-    next_step,
-    service_of_action,
-)
+from hudi_core.request.services import SERVICES, check_service, service_of_action
 from hudi_core.timeline.instant import Action
 
 
@@ -46,16 +40,3 @@ def test_a_service_of_another_release_is_refused(name: str) -> None:
 )
 def test_the_service_of_a_pending_action(action: str, service: str | None) -> None:
     assert service_of_action(action) == service
-
-
-@pytest.mark.parametrize(
-    ("is_pending", "schedule", "step"),
-    [
-        (True, True, Step.RUN),
-        (True, False, Step.RUN),
-        (False, True, Step.PLAN),
-        (False, False, Step.NOTHING),
-    ],
-)
-def test_a_pending_instant_comes_before_a_new_plan(is_pending: bool, schedule: bool, step: Step) -> None:
-    assert next_step(is_pending=is_pending, schedule=schedule) is step
