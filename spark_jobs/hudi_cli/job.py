@@ -21,9 +21,8 @@ from functools import partial
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.driver import Mode, drive, run_on_target
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError, LogFormatter
-from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, result_line
+from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.request.texts import parse_object
 from hudi_core.storage.registry import scheme_of
@@ -92,7 +91,7 @@ class LocalJob:
             return Result(left=f"nothing could be found out here: {error}")
 
     def _drive(self, request: Request, table: HudiTable) -> Result:
-        return drive(table, request, self.mode, at_once=self.at_once, progress=_report)
+        return drive(table, request, self.mode, at_once=self.at_once, progress=print_progress)
 
     def _storage_options(self, request: Request) -> dict[str, str]:
         return {**self.credentials, **merge_storage_options(request.storage_options, request.storage_options_file)}
@@ -120,7 +119,7 @@ def main(stdin: int) -> int:
             result = run_job(job.request, job.run)
         except KeyboardInterrupt as error:
             result = interrupted(error, termination.exit_code)
-    _print(RESULT, result_line(result))
+    print_line(RESULT, result_line(result))
     return result.exit_code
 
 
@@ -141,15 +140,6 @@ def _end_with(stdin: int, grace_seconds: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(grace_seconds)
     os._exit(EXIT_TERMINATED)
-
-
-def _report(instant: str, done: int, total: int) -> None:
-    _print(PROGRESS, {"instant": instant, "done": done, "total": total})
-
-
-def _print(label: str, document: Json) -> None:
-    sys.stdout.write(f"{label} {json.dumps(document, sort_keys=True)}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

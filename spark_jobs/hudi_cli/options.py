@@ -85,37 +85,22 @@ def _check_given_once(ctx: click.Context, arguments: list[str]) -> None:
             raise click.UsageError(f"Option '{item.opts[0]}' is given more than once.", ctx)
 
 
-def common(command: F) -> F:
-    """TABLE and the storage options, as `target`; --json and --debug.
+def common(command: F, *, of_tables: bool = False) -> F:
+    """TABLE and the storage options, as `target`, or with `of_tables` one or more, as `targets`; --json and --debug.
 
     The last two are read by main, before click, so that usage errors obey them.
     """
 
     @wraps(command)
-    def with_target(
-        *, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, **arguments: Any
-    ) -> Any:
-        return command(target=Target(table, storage_option, storage_options_file), **arguments)
-
-    return cast("F", _with_common_options(with_target, click.argument("table", metavar="TABLE")))
-
-
-def common_of_tables(command: F) -> F:
-    """As `common`, of one or more tables, as `targets`."""
-
-    @wraps(command)
     def with_targets(
-        *, table: tuple[str, ...], storage_option: tuple[str, ...], storage_options_file: str | None, **arguments: Any
+        *, table: str | tuple[str, ...], storage_option: tuple[str, ...], storage_options_file: str | None, **given: Any
     ) -> Any:
-        return command(
-            targets=[Target(item, storage_option, storage_options_file) for item in dict.fromkeys(table)], **arguments
-        )
+        names = dict.fromkeys(table) if isinstance(table, tuple) else [table]
+        targets = [Target(name, storage_option, storage_options_file) for name in names]
+        return command(**({"targets": targets} if of_tables else {"target": targets[0]}), **given)
 
-    table = click.argument("table", metavar="TABLE...", nargs=-1, required=True)
-    return cast("F", _with_common_options(with_targets, table))
-
-
-def _with_common_options(command: Any, table: Callable[[Any], Any]) -> Any:
+    several = {"metavar": "TABLE...", "nargs": -1, "required": True}
+    decorated: Any = with_targets
     for decorate in (
         click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks and Spark's own log."),
         click.option("--json", is_flag=True, expose_value=False, help="Print exactly one JSON document to stdout."),
@@ -131,10 +116,10 @@ def _with_common_options(command: Any, table: Callable[[Any], Any]) -> Any:
             metavar="K=V",
             help="Option for the storage library; no secrets.",
         ),
-        table,
+        click.argument("table", **(several if of_tables else {"metavar": "TABLE"})),
     ):
-        command = decorate(command)
-    return command
+        decorated = decorate(decorated)
+    return cast("F", decorated)
 
 
 def hudi_option(meaning: str = "Hudi's configuration by its own names; repeatable.") -> Callable[[F], F]:

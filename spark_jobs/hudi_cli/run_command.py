@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from rich.markup import escape
 
 from hudi_cli.options import (
     Target,
-    common_of_tables,
+    common,
     engine_options,
     hudi_option,
     max_bytes_option,
@@ -43,7 +44,7 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
     """
 )
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
-@common_of_tables
+@partial(common, of_tables=True)
 @click.option("--instant", help="Run this instant.")
 @click.option(
     "--all-pending",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from importlib.resources import as_file, files
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from hudi_spark.engine import SessionEngine
 
 
-class Runner:
+class Runner(AbstractContextManager["Runner"]):
     """Runs requests on the engine that the command names, or that their plans do; Spark is started once. `at_once`:
     among how many requests this machine is shared. A context manager stops Spark.
     """
@@ -48,9 +49,6 @@ class Runner:
         self._at_once = at_once
         self._lock = threading.Lock()
         self._session: SessionEngine | None = None
-
-    def __enter__(self) -> Runner:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -74,7 +72,7 @@ class Runner:
 
         units = SERVICES[request.service].units if isinstance(request, RunRequest) else "steps done"
         shown = self._at_once == 1 and not self._output.json_mode
-        with RunProgress(self._output.log, units, shown=shown) as progress:
+        with run_progress(self._output.log, units, shown=shown) as progress:
             return drive_with_spark(table, request, mode, on_spark, at_once=self._at_once, progress=progress)
 
     def preview(self, request: Request) -> Result:
@@ -115,43 +113,28 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
     return SessionEngine(open_session, output.warn)
 
 
-class RunProgress:
-    """A context manager to be called as HudiTable.run's progress.
-
-    `units` names what is counted and what is done to it. Without a terminal it prints one line per instant when it is
-    done.
+@contextmanager
+def run_progress(console: Console, units: str, *, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """What HudiTable.run is given as its progress. `units` names what is counted and what is done to it. Without a
+    terminal one line per instant is printed when it is done.
     """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(escape(units)),
+        TimeElapsedColumn(),
+    )
+    tasks: dict[str, TaskID] = {}
+    lock = threading.Lock()  # engines report from threads of their own
 
-    def __init__(self, console: Console, units: str = "file groups written", *, shown: bool = True) -> None:
-        self._console = console
-        self._shown = shown
-        self._units = units
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(escape(units)),
-            TimeElapsedColumn(),
-        )
-        self._bars = Progress(*columns, console=console, disable=not (shown and console.is_terminal))
-        self._tasks: dict[str, TaskID] = {}
-        # Engines report from threads of their own.
-        self._lock = threading.Lock()
+    def report(instant: str, done: int, total: int) -> None:
+        with lock:
+            if instant not in tasks:
+                tasks[instant] = bars.add_task(instant, total=total)
+            bars.update(tasks[instant], completed=done, total=total)
+            if shown and done == total and not console.is_terminal:
+                console.print(f"{instant}: {done} of {total} {units}", highlight=False)
 
-    def __call__(self, instant: str, done: int, total: int) -> None:
-        """`done` of the `total` units of `instant` are finished."""
-        with self._lock:
-            if instant not in self._tasks:
-                self._tasks[instant] = self._bars.add_task(instant, total=total)
-            self._bars.update(self._tasks[instant], completed=done, total=total)
-            if self._shown and done == total and not self._console.is_terminal:
-                self._console.print(f"{instant}: {done} of {total} {self._units}", highlight=False)
-
-    def __enter__(self) -> RunProgress:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
+    with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bars:
+        yield report

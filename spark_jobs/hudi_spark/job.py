@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.driver import run_on_target
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError, LogFormatter
-from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, result_line
+from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
@@ -49,11 +48,11 @@ def main(arguments: Sequence[str]) -> int:
         job = read_request(arguments)
     except HudiError as error:
         log.error("%s", error)
-        _print(RESULT, result_line(Result.of_error(error)))
+        print_line(RESULT, result_line(Result.of_error(error)))
         return error.exit_code
     result = _result(job, termination)
     exit_code = termination.exit_code if termination.happened and result.exit_code else result.exit_code
-    _print(RESULT, result_line(result))
+    print_line(RESULT, result_line(result))
     if job.result_name:
         deliver(job, result, exit_code)
     return exit_code
@@ -96,9 +95,9 @@ def _run(request: Request, engine: SessionEngine) -> Result:
         # A session always: in YARN's cluster mode a driver that ends without one counts as failed.
         if not request.needs_executors:
             engine.open()
-            return table.run(request, engine, progress=_report)
+            return table.run(request, engine, progress=print_progress)
         engine.start()
-        return table.run(engine.with_zone(request), engine, progress=_report)
+        return table.run(engine.with_zone(request), engine, progress=print_progress)
 
     if not request.needs_table:
         engine.open()
@@ -157,12 +156,3 @@ def submitted_session() -> SparkSession:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message, remedy="give --request JSON or --request-file FILE")
-
-
-def _report(instant: str, done: int, total: int) -> None:
-    _print(PROGRESS, {"instant": instant, "done": done, "total": total})
-
-
-def _print(label: str, document: Json) -> None:
-    sys.stdout.write(f"{label} {json.dumps(document, sort_keys=True)}\n")
-    sys.stdout.flush()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
 from functools import partial
 from multiprocessing import connection
 from multiprocessing.context import SpawnContext
@@ -44,7 +45,7 @@ EXCHANGE_ATTEMPTS = 3
 _KILLED = "where the machine ran out of memory, give it fewer processes (docs/options.md), or use the engine spark"
 
 
-class LocalEngine:
+class LocalEngine(AbstractContextManager["LocalEngine"]):
     """Runs units side by side, each once. In threads, since most of the work releases the GIL; with `processes` in so
     many of them, for plans that are worth their start (a second of CPU time each) and tasks that can be pickled. The
     first failure stops the units that have not started. A context manager ends the processes.
@@ -63,9 +64,6 @@ class LocalEngine:
         self._in_processes = processes > 0
         self._processes: Processes | None = None
         self._exchange_bytes = exchange_bytes
-
-    def __enter__(self) -> LocalEngine:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

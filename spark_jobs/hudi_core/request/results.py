@@ -8,6 +8,7 @@ airflow_hudi/jobs/spark_job.py reads (`_delivered`). In which order requests are
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias, TypeGuard
@@ -234,6 +235,16 @@ def job_result_from_json(value: Mapping[str, Any], exit_code: int) -> JobResult:
 
 def result_line(result: JobResult) -> dict[str, Any]:
     return {"version": REQUEST_VERSION, **result.to_json()}
+
+
+def print_line(label: str, document: Mapping[str, Any]) -> None:
+    """One of a job's lines about itself."""
+    sys.stdout.write(f"{label} {json.dumps(document, sort_keys=True)}\n")
+    sys.stdout.flush()
+
+
+def print_progress(instant: str, done: int, total: int) -> None:
+    print_line(PROGRESS, {"instant": instant, "done": done, "total": total})
 
 
 def error_to_json(error: HudiError) -> dict[str, Any]:
