@@ -8,7 +8,6 @@ airflow_hudi/jobs/engine_job.py says which mode it has.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import sys
@@ -21,7 +20,7 @@ from functools import partial
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.driver import Mode, drive, run_on_target
-from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError, LogFormatter
+from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
 from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.request.texts import parse_object
@@ -29,7 +28,7 @@ from hudi_core.storage.registry import scheme_of
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest, interrupted, parse_job, result_of, run_job
 from hudi_core.verbs.request import Request
-from hudi_spark.signals import EXIT_TERMINATED, Termination
+from hudi_spark.signals import EXIT_TERMINATED, start_process
 
 _WHAT = "the job"
 
@@ -103,12 +102,7 @@ def main(stdin: int) -> int:
     Prints `HUDI_PROGRESS` lines and at last `HUDI_RESULT {…}`, as a Spark job does; what is for Spark has the member
     `submit` with the reason.
     """
-    termination = Termination()
-    termination.install()
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(LogFormatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("hudi_core").setLevel(logging.INFO)
+    termination = start_process(sys.stdout, "%(levelname)s %(name)s: %(message)s")
     try:
         job = LocalJob.parse(_line(stdin))
     except HudiError as error:

@@ -31,11 +31,11 @@ from hudi_cli.verb_commands import (
     takeover,
     unschedule,
 )
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.results import BatchResult
 from hudi_core.request.texts import check_text
 from hudi_core.verbs.batch import interrupted
-from hudi_spark.signals import Termination
+from hudi_spark.signals import Termination, start_process
 
 EXIT_DONE = 0
 
@@ -127,13 +127,8 @@ def main() -> None:
     # the CPU of a plan over 100,000 file groups is the collector's (4.1 s, 3.2 without it and at this one).
     gc.set_threshold(50_000, 20, 20)
     open_streams()
-    termination = Termination()
-    termination.install()
     level = logging.INFO if "--debug" in sys.argv else logging.WARNING
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("%(levelname)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("hudi_core").setLevel(level)
+    termination = start_process(sys.stderr, "%(levelname)s: %(message)s", level)
     with results_only_stdout() as stdout:
         code = execute(sys.argv[1:], stdout, sys.stderr, termination)
     sys.exit(code)

@@ -38,12 +38,10 @@ class _Results(io.TextIOWrapper):
     """Stdout. Its failures are NotPrintedError: a broken pipe of a storage is something else."""
 
     def write(self, text: str) -> int:
-        """See TextIOBase."""
         with _as_not_printed():
             return super().write(text)
 
     def flush(self) -> None:
-        """See TextIOBase."""
         with _as_not_printed():
             super().flush()
 
@@ -52,13 +50,11 @@ class _Log(io.TextIOWrapper):
     """Stderr. What it does not take is lost: that ends no work."""
 
     def write(self, text: str) -> int:
-        """See TextIOBase."""
         with suppress(OSError):
             super().write(text)
         return len(text)
 
     def flush(self) -> None:
-        """See TextIOBase."""
         with suppress(OSError):
             super().flush()
 
@@ -180,7 +176,6 @@ class _TableConsole(Console):
     """Texts from a table, in lines and in cells, have their control characters escaped."""
 
     def render_str(self, text: str, **given: Any) -> Text:
-        """See Console."""
         return super().render_str(without_controls(text), **given)
 
 

@@ -89,7 +89,6 @@ def run(
     dry_run: bool,
     **given: Any,
 ) -> int:
-    """See the help."""
     check_service(given["service"])
     if given["instant"] is not None and (given["all_pending"] or given["schedule"]):
         raise ConfigError("--instant excludes --all-pending and --schedule", remedy="give one of them")

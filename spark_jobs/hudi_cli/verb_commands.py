@@ -55,7 +55,6 @@ def _partitions(meaning: str, *, required: bool) -> Parameter:
 @click.option("--dry-run", is_flag=True, help=_DRY_RUN)
 @click.pass_obj
 def schedule(output: Output, /, service: str, target: Target, option: tuple[str, ...], dry_run: bool) -> None:
-    """See the help."""
     check_service(service)
     request = ScheduleRequest(**target.request_fields(option), service=service, dry_run=dry_run)
     document = Runner(output).run(request).to_dict()

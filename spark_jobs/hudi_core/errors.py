@@ -98,7 +98,6 @@ class LogFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """See logging.Formatter."""
         return without_controls(masked(super().format(record))).replace("\n", "\n  ")
 
 

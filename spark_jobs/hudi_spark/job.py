@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.driver import run_on_target
-from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError, LogFormatter
+from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
 from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.storage.registry import open_storage
@@ -20,7 +20,7 @@ from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest, interrupted, parse_job, places_of_result, result_of, run_job
 from hudi_core.verbs.request import Request
 from hudi_spark.engine import SessionEngine
-from hudi_spark.signals import Termination
+from hudi_spark.signals import Termination, start_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,12 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     object for each request, with `error` when a signal stopped it. A job that names a result gets that document as a
     file, too.
     """
-    termination = Termination()
-    termination.install()
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("hudi_core").setLevel(logging.INFO)
+    termination = start_process(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         job = read_request(arguments)
     except HudiError as error:

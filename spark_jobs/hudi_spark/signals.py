@@ -1,9 +1,15 @@
-"""Ends a run in order when the process receives SIGTERM: locks, claims and heartbeats are released."""
+"""Ends a run in order when the process receives SIGTERM: locks, claims and heartbeats are released. What a process of
+ours starts with, and logs.
+"""
 
 from __future__ import annotations
 
+import logging
 import signal
 from types import FrameType
+from typing import TextIO
+
+from hudi_core.errors import LogFormatter
 
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
@@ -36,3 +42,14 @@ class Termination:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
+
+
+def start_process(log: TextIO, form: str, level: int = logging.INFO) -> Termination:
+    """Installs the handler of SIGTERM, and logs to a stream: warnings, and of the engine what has the `level`."""
+    termination = Termination()
+    termination.install()
+    handler = logging.StreamHandler(log)
+    handler.setFormatter(LogFormatter(form))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("hudi_core").setLevel(level)
+    return termination

@@ -168,11 +168,15 @@ def _planned_partitions(context: TableContext, service: str, paths: Sequence[str
 
 
 def _by_commits(context: TableContext, conditions: Conditions, unseen: Unseen, now: datetime) -> list[tuple[bool, str]]:
-    compared = []
+    compared, last = [], _shown(unseen.last)
     if conditions.commits is not None:
-        compared.append(_compared(unseen.count, conditions.commits, f"commits since {_shown(unseen.last)}", str))
+        compared.append(_compared(unseen.count, conditions.commits, f"commits since {last}", str))
     if conditions.age is not None:
-        compared.append(_by_age(context, conditions.age, unseen, now))
+        age, since = max(0, seconds_since(unseen.first, now, context.zone)), f"the first commit after {last}"
+        if age == LONG_AGO:  # a time that is no date, as that of a bootstrap
+            compared.append((True, f"{since} is {unseen.first}, which is no date and counts as long ago"))
+        else:
+            compared.append(_compared(age, conditions.age, f"since {since}", "{:.0f} s".format))
     return compared
 
 
@@ -202,14 +206,6 @@ def _is_archived_run(history: ArchivedTimeline, service: str, instant: Instant) 
         commits = history.commits([instant]) if instant.action in REPLACING_ACTIONS else ()
         return any(metadata.operation_type == Operation.CLUSTER for _, metadata in commits)
     return instant.action == (Action.CLEAN if service == "clean" else Action.COMMIT)
-
-
-def _by_age(context: TableContext, due: float, unseen: Unseen, now: datetime) -> tuple[bool, str]:
-    """A time that is no date, as that of a bootstrap, is long ago."""
-    age, since = max(0, seconds_since(unseen.first, now, context.zone)), f"the first commit after {_shown(unseen.last)}"
-    if age == LONG_AGO:
-        return True, f"{since} is {unseen.first}, which is no date and counts as long ago"
-    return _compared(age, due, f"since {since}", "{:.0f} s".format)
 
 
 def _by_files(conditions: Conditions, service: str, sizes: FileSizes) -> Iterator[tuple[bool, str]]:
