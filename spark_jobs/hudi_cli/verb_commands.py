@@ -4,6 +4,7 @@ a command: command_from_fields.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -28,7 +29,7 @@ from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteReq
 from hudi_core.verbs.run import ScheduleRequest
 
 _DRY_RUN: Final = "Report what would be done, and write nothing."
-_OF_OVERWRITES: Final = {
+_OF_OVERWRITES: Final[Mapping[str, str | Parameter]] = {
     "token": click.option(
         "--token", metavar="ID", help="Names the work: the same token again does nothing, and reports what was done."
     ),
