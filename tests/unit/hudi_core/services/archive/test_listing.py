@@ -210,7 +210,14 @@ def test_files_of_replaced_groups_hold_their_replacecommit(
     assert_same_rows(read_rows(table), rows)
     unguarded = copy_of(table)
     with monkeypatch.context() as patch:
-        patch.setattr(rules, "_uncleaned", lambda findings: [])
+        holds = rules._holds
+        patch.setattr(
+            rules,
+            "_holds",
+            lambda inputs, config, found: holds(
+                inputs, config, rules.Findings(orphans=found.orphans, hidden=found.hidden)
+            ),
+        )
         archive(unguarded, IGNORE)
     assert read_rows(unguarded).num_rows > rows.num_rows
     old.unlink()
@@ -244,7 +251,7 @@ def test_hudi_4163_no_archival_passes_a_pending_write(
     assert f"{action} {instant} is pending" in str(preview.reason)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rules, "_pending", lambda timeline: None)
+        patch.setattr(rules, "_of_pending", lambda inputs: iter(()))
         archive(table, {**IGNORE, **TIGHTER})
     start = context_of(table).active.load().commits().start
     assert start is not None
