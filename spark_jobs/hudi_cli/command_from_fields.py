@@ -50,8 +50,8 @@ def verb_command(
         command = engine_options(*engine)(command)
     command = hudi_option()(command)
     for field in reversed([*texts, *(field for field in shown if field not in texts)]):
-        told = texts.get(field)
-        command = told(command) if callable(told) else _parameter(shown[field], hints[field], told)(command)
+        text_of = texts.get(field)
+        command = text_of(command) if callable(text_of) else _parameter(shown[field], hints[field], text_of)(command)
     return click.command(name or cls.verb.replace("_", "-"), help=text or cls.__doc__)(common(command))
 
 

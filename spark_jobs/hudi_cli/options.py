@@ -55,7 +55,9 @@ class Target:
 
     def open(self, option: Iterable[str] = ()) -> HudiTable:
         """Opens the table with Hudi's options, texts `K=V`."""
-        return _table_type().open(self.table, self.storage_options(), parse_pairs(option, option="--option"))
+        from hudi_core.table import HudiTable  # half of what a start takes: help needs none
+
+        return HudiTable.open(self.table, self.storage_options(), parse_pairs(option, option="--option"))
 
     def storage_options(self) -> dict[str, str]:
         """The storage options of the file and of the command line."""
@@ -204,14 +206,9 @@ def user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-def _table_type() -> type[HudiTable]:
-    """Imported with the first table, as it is half of what a start takes: help needs none."""
-    from hudi_core.table import HudiTable
-
-    return HudiTable
-
-
 def table_of(request: Request) -> HudiTable:
     """The table of a request, opened with its options."""
+    from hudi_core.table import HudiTable
+
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
-    return _table_type().open(request.table, storage_options, request.options)
+    return HudiTable.open(request.table, storage_options, request.options)

@@ -10,7 +10,7 @@ slices of a file group go, kept_files.py which files savepoints and pending plan
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -28,7 +28,7 @@ from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.job import SMALLEST_UNIT, CleanJob
 from hudi_core.services.clean.kept_files import partition_states
-from hudi_core.services.clean.retention import PartitionState, RetentionInputs, Scope, deletes, partitions_of, retention
+from hudi_core.services.clean.retention import RetentionInputs, Scope, deletes, partitions_of, retention
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
@@ -79,46 +79,6 @@ class Planned:
         }
 
 
-def plan_clean(
-    inputs: RetentionInputs,
-    scope: Scope,
-    config: CleanConfig,
-    partitions: Iterable[PartitionState],
-    *,
-    partitioned: bool,
-) -> Planned | Nothing:
-    """Over these partitions, which are read lazily. Pure."""
-    before, retained = None, None
-    if scope.earliest is not None:
-        before = scope.earliest.requested_time
-        retained = RetainedInstant(before, scope.earliest.action, scope.earliest.state.name)
-    files: dict[str, tuple[str, ...]] = {}
-    sizes: dict[str, int] = {}
-    dropped: list[str] = []
-    looked_at = 0
-    for partition in partitions:
-        looked_at += 1
-        deleted = deletes(partition, config, before)
-        if deleted.files:
-            files[deleted.partition] = tuple(file.name for file in deleted.files)
-            sizes[deleted.partition] = sum(file.size for file in deleted.files)
-        if deleted.drop and partitioned:
-            dropped.append(deleted.partition)
-    if not files:
-        return Nothing(_nothing_to_delete(config, scope, looked_at))
-    last = inputs.timeline.commits().last()
-    saved = ",".join(sorted(inputs.savepoints)) if partitioned else ""
-    plan = CleanPlan(
-        policy=config.policy,
-        files=files,
-        last_completed="" if last is None else last.requested_time,
-        earliest=retained,
-        dropped_partitions=tuple(dropped),
-        extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
-    )
-    return Planned(plan, sizes)
-
-
 def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
     """Plans a clean of the table at `timeline`; nothing is written. `now` is aware, None the system's clock. What a
     pending rollback or restore takes back counts as gone. Raises ConfigError for options, FormatError naming what is
@@ -136,15 +96,49 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
     scope = retention(inputs, config)
     if isinstance(scope, Nothing):
         return scope
-    partitions = None
-    if scope.commits is not None:
-        partitions = {
-            check_partition(partition, source=context.active.path_of(instant))
-            for instant in scope.commits
-            for partition in partitions_of(context.active.read_commit(instant))
-        }
-    chosen = (item for item in partition_states(context, timeline, partitions) if config.takes(item.partition))
-    return plan_clean(inputs, scope, config, chosen, partitioned=bool(context.config.partition_fields))
+    before, retained = None, None
+    if scope.earliest is not None:
+        before = scope.earliest.requested_time
+        retained = RetainedInstant(before, scope.earliest.action, scope.earliest.state.name)
+    partitioned = bool(context.config.partition_fields)
+    files: dict[str, tuple[str, ...]] = {}
+    sizes: dict[str, int] = {}
+    dropped: list[str] = []
+    looked_at = 0
+    for state in partition_states(context, timeline, _changed_partitions(context, scope)):
+        if not config.takes(state.partition):
+            continue
+        looked_at += 1
+        deleted = deletes(state, config, before)
+        if deleted.files:
+            files[deleted.partition] = tuple(file.name for file in deleted.files)
+            sizes[deleted.partition] = sum(file.size for file in deleted.files)
+        if deleted.drop and partitioned:
+            dropped.append(deleted.partition)
+    if not files:
+        return Nothing(_nothing_to_delete(config, scope, looked_at))
+    last = timeline.commits().last()
+    saved = ",".join(sorted(inputs.savepoints)) if partitioned else ""
+    plan = CleanPlan(
+        policy=config.policy,
+        files=files,
+        last_completed="" if last is None else last.requested_time,
+        earliest=retained,
+        dropped_partitions=tuple(dropped),
+        extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
+    )
+    return Planned(plan, sizes)
+
+
+def _changed_partitions(context: TableContext, scope: Scope) -> set[str] | None:
+    """None: everywhere."""
+    if scope.commits is None:
+        return None
+    return {
+        check_partition(partition, source=context.active.path_of(instant))
+        for instant in scope.commits
+        for partition in partitions_of(context.active.read_commit(instant))
+    }
 
 
 def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:

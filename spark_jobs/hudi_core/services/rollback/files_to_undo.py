@@ -160,7 +160,9 @@ def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
 def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[FileUndo]:
     shared_logs = not context.config.features.rollback_deletes_logs
     base_files_only = shared_logs and failed.is_compaction and not restoring and not failed.instant.is_completed
-    clusterings = frozenset() if shared_logs else _clusterings_before(timeline, failed.time)
+    # Those that may have given their name to log files of the instant (is_named_after_another).
+    replacing = Timeline() if shared_logs else timeline.of_actions(*REPLACING_ACTIONS)
+    clusterings = frozenset(item.requested_time for item in replacing if item.requested_time < failed.time)
     for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
         for info in files:
             name = parse_data_file(info.name)
@@ -176,12 +178,6 @@ def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, resto
     appends = failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
     if shared_logs and appends and not failed.is_compaction:
         yield from _cancelled_blocks(context, failed, timeline)
-
-
-def _clusterings_before(timeline: Timeline, instant: str) -> frozenset[str]:
-    """The instants that may have given their name to log files of a write at `instant` (is_named_after_another)."""
-    replacing = timeline.of_actions(*REPLACING_ACTIONS)
-    return frozenset(item.requested_time for item in replacing if item.requested_time < instant)
 
 
 def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> list[str]:
