@@ -29,7 +29,7 @@ STORES: dict[str, tuple[str, dict[str, Any]]] = {
 _OPEN = """
 import logging
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.jobs.local_process import LOOK, LocalProcess
+from airflow_hudi.jobs.local_process import LOOK, JobSettings, LocalProcess
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest
 hook = HudiHook("hudi_store")
@@ -41,9 +41,11 @@ else:
     read, looked = "", ""
     if hook.base_path.startswith("s3:"):
         read = hook.timeline("orders").config.name
-        process = LocalProcess(logging.getLogger("look"))
-        process.run(RunRequest(storage.uri, "compaction"), LOOK, hook.credentials("orders"), {})
-        looked = next(iter(sorted(set(process.result) - {"version"})))
+        credentials = lambda: hook.credentials("orders")
+        settings = JobSettings("spark", "", {}, {}, {}, 20, False, credentials, hook.storage)
+        process = LocalProcess(RunRequest(storage.uri, "compaction"), LOOK, settings, logging.getLogger("look"))
+        process.run()
+        looked = next(iter(sorted(process.result.to_json())))
     print("FOUND", type(storage._fs).__module__.split(".")[0], read, looked)
 """
 """With S3 the process beside a task gets the credentials of the connection, too; its result says what it found."""

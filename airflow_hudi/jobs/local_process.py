@@ -1,26 +1,158 @@
-"""The process of the local engine (hudi_cli/job.py) beside the task. Whether it is started at all: engine_job.py."""
+"""A job in a process group of its own, which a task starts and may stop; and the process of the local engine
+(hudi_cli/job.py) beside the task. The process of spark-submit: spark_job.py. Which of them is started: engine_job.py.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from airflow_hudi.jobs.job_log import JobLog
-from airflow_hudi.jobs.submit_process import end_group
 from hudi_core.config.engine_config import NEEDED_MODULES
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.results import JobResult
 from hudi_core.verbs.batch import JobRequest
 
+if TYPE_CHECKING:
+    from hudi_core.storage.base import Storage
+
 LOOK, AUTO, LOCAL = "look", "auto", "local"
 """What the process does: it only looks; it does what is small enough; it does everything."""
 COMMAND = (sys.executable, "-m", "hudi_cli.job")
+# Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
+# own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
+_REAPER = (
+    'n=0; while kill -0 "-$1" 2>/dev/null; do [ "$n" -ge "$2" ] && { kill -KILL "-$1"; exit; }; sleep 1; '
+    "n=$((n+1)); done"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """How a task runs its jobs: on which engine, with which connection, properties and further arguments of
+    SparkSubmitHook; `env_vars` are added to the environment of each process, which gets `grace_seconds` to end.
+    `credentials` opens the tables beside the task, and `storage_of` the one of an address.
+    """
+
+    engine: str
+    conn_id: str
+    conf: Mapping[str, str]
+    env_vars: Mapping[str, str]
+    submit_kwargs: Mapping[str, Any]
+    grace_seconds: int
+    spark_log: bool
+    credentials: Callable[[], Mapping[str, str]]
+    storage_of: Callable[[str], Storage]
+
+
+class StartedJob(ABC):
+    """One run of a job in a process group. `stop` ends it: SIGTERM, and SIGKILL after `grace_seconds`."""
+
+    def __init__(self, job: JobRequest, settings: JobSettings) -> None:
+        self._job = job
+        self._settings = settings
+        self._signalled = False
+        self.stopped = False
+        self.result: JobResult | None = None
+        self.tracking_url: str | None = None
+
+    def run(self) -> int:
+        """Starts it, waits for its end, and returns its exit code; fails where it was stopped before. Raises
+        ConfigError when it cannot be started.
+        """
+        return EXIT_FAILED if self.stopped else self.start()
+
+    @abstractmethod
+    def start(self) -> int:
+        """As `run`, of one that is not stopped yet."""
+
+    @property
+    @abstractmethod
+    def process(self) -> subprocess.Popen[Any] | None:
+        """The process, once it is started."""
+
+    def stop(self) -> None:
+        """Requests the end of the job and does not wait for it: called from a signal handler. Idempotent."""
+        self.stopped = True
+        process = self.process
+        if process is not None and not self._signalled:
+            self._signalled = True
+            self.end_group(process.pid)
+
+    def end_group(self, group: int) -> None:
+        """Ends the process group."""
+        try:
+            os.killpg(group, signal.SIGTERM)
+        except ProcessLookupError:
+            return  # it has ended
+        subprocess.Popen(
+            ["/bin/sh", "-c", _REAPER, "reaper", str(group), str(self._settings.grace_seconds)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+class LocalProcess(StartedJob):
+    """The local engine's. It ends with this process, too: it holds the other end of a pipe."""
+
+    process: subprocess.Popen[bytes] | None = None
+
+    def __init__(self, job: JobRequest, mode: str, settings: JobSettings, log: Any) -> None:
+        super().__init__(job, settings)
+        self._mode = mode
+        self._output = JobLog(log)
+
+    def start(self) -> int:
+        """Logs its lines. Credentials may be secret: they go through the pipe."""
+        call = {
+            "request": json.loads(self._job.to_json()),
+            "mode": self._mode,
+            "credentials": dict(self._settings.credentials()),
+            "grace_seconds": self._settings.grace_seconds,
+        }
+        self.process = process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **self._settings.env_vars},
+            start_new_session=True,
+        )
+        if self.stopped:  # while it was being started
+            self.stop()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process:
+            try:
+                _send(process.stdin, json.dumps(call).encode() + b"\n")
+                for line in process.stdout:
+                    self._output.info(line.decode("utf-8", "replace").rstrip("\n"))
+            except BaseException:
+                self.stop()
+                raise
+        self.result = self._output.result(process.returncode)
+        return process.returncode
+
+
+def _send(pipe: IO[bytes], call: bytes) -> None:
+    """Sends the call. A process that ended before it read it says why by its exit code and its lines."""
+    try:
+        pipe.write(call)
+        pipe.flush()
+    except BrokenPipeError:
+        with suppress(BrokenPipeError):  # what is buffered is sent once more
+            pipe.close()
 
 
 def missing_wheels() -> list[str]:
@@ -34,72 +166,3 @@ def require_wheels() -> None:
             f"the local engine cannot run where this task runs: no Python module {', '.join(missing)}",
             remedy="pip install 'airflow-hudi[engine]' on the workers, or set engine='spark'",
         )
-
-
-def _send(pipe: IO[bytes], call: bytes) -> None:
-    """Sends the call. A process that ended before it read it says why by its exit code and its lines."""
-    try:
-        pipe.write(call)
-        pipe.flush()
-    except BrokenPipeError:
-        with suppress(BrokenPipeError):  # what is buffered is sent once more
-            pipe.close()
-
-
-class LocalProcess:
-    """One run of a job in a process group, which ends with this process: it holds the other end of a pipe."""
-
-    def __init__(self, log: Any, *, grace_seconds: int = 20) -> None:
-        self._output = JobLog(log)
-        self._grace_seconds = grace_seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
-        self._code = EXIT_FAILED
-
-    @property
-    def result(self) -> JobResult | None:
-        return self._output.result(self._code)
-
-    def run(self, job: JobRequest, mode: str, credentials: Mapping[str, str], environment: Mapping[str, str]) -> int:
-        """Logs its lines, and returns its exit code. `credentials` may be secret: they go through the pipe."""
-        if self._stopped:
-            return 1
-        call = {
-            "request": json.loads(job.to_json()),
-            "mode": mode,
-            "credentials": dict(credentials),
-            "grace_seconds": self._grace_seconds,
-        }
-        process = subprocess.Popen(
-            COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
-        self._watch(process)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with process:
-            try:
-                _send(process.stdin, json.dumps(call).encode() + b"\n")
-                for line in process.stdout:
-                    self._output.info(line.decode("utf-8", "replace").rstrip("\n"))
-            except BaseException:
-                self.stop()
-                raise
-        self._code = process.returncode
-        return self._code
-
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Makes the process the one that `stop` ends, also where it was called while the process was being started."""
-        self._process = process
-        if self._stopped:
-            end_group(process.pid, grace_seconds=self._grace_seconds)
-
-    def stop(self) -> None:
-        """Requests the end of the job and does not wait for it: called from a signal handler. Idempotent."""
-        first, self._stopped = not self._stopped, True
-        if first and self._process is not None:
-            end_group(self._process.pid, grace_seconds=self._grace_seconds)

@@ -1,5 +1,5 @@
-"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment. In cluster mode
-the result is a file at the table (`_delivered`); else job_log.py reads it. The form of the result:
+"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment; and its process.
+In cluster mode the result is a file at the table (`_delivered`); else job_log.py reads it. The form of the result:
 hudi_core/request/results.py. Other ways to submit: airflow_hudi/submission/platforms.py.
 """
 
@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_hudi.hooks import asking_for
 from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
 from airflow_hudi.jobs.job_log import JobLog, result_from
-from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
+from airflow_hudi.jobs.local_process import JobSettings, StartedJob
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, HudiError, StorageNotFoundError
-from hudi_core.request.results import JobResult
-from hudi_core.storage.base import Storage
+from hudi_core.request.java import spark_environment
+from hudi_core.request.secrets import is_secret_key, refuse_secrets
 from hudi_core.verbs.batch import JobRequest, places_of_result
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LOOK_SECONDS: Final = 0.05
 _OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
 _CONF_REMEDY = (
     "conf becomes arguments, which every process can read: put it into spark-defaults.conf or core-site.xml of "
@@ -36,15 +46,44 @@ _CONF_REMEDY = (
 
 
 @dataclass(frozen=True, slots=True)
-class SparkSettings:
-    """How to reach Spark: connection, properties, the driver's environment, SparkSubmitHook arguments, seconds."""
+class SparkTarget:
+    """Where a `spark` connection sends jobs, read as SparkSubmitHook reads it."""
 
-    conn_id: str
-    conf: Mapping[str, str]
-    env_vars: Mapping[str, str]
-    submit_kwargs: Mapping[str, Any]
-    grace_seconds: int
-    spark_log: bool = False
+    master: str
+    deploy_mode: str | None
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+    @property
+    def is_cluster_mode(self) -> bool:
+        """Whether the driver runs elsewhere and spark-submit only watches it."""
+        return self.deploy_mode == "cluster"
+
+    def driver_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Properties that give these variables to a driver that the cluster starts; none for a child of spark-submit.
+        SparkSubmitHook's env_vars would replace the rest of its environment. Every process can read properties: a
+        secret goes by the environment alone, and in cluster mode raises ConfigError.
+        """
+        prefix = (
+            "spark.yarn.appMasterEnv"
+            if "yarn" in self.master
+            else "spark.kubernetes.driverEnv"
+            if "k8s" in self.master
+            else None
+        )
+        if prefix is None:
+            return {}
+        if self.is_cluster_mode:
+            refuse_secrets(
+                variables,
+                where="env_vars of a driver in cluster mode",
+                remedy="on Kubernetes set spark.kubernetes.driver.secretKeyRef.NAME=secret:key in conf, or mount the "
+                "secret and name it with storage_options_file; on YARN use a keytab, a role, or a Hadoop credential "
+                "provider",
+            )
+        return {f"{prefix}.{name}": value for name, value in variables.items() if not is_secret_key(name)}
 
 
 def spark_target(connection: Connection, deploy_mode: str | None = None) -> SparkTarget:
@@ -68,53 +107,54 @@ def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str])
     refuse_secret_properties(conf, remedy=_CONF_REMEDY)
 
 
-class SparkJob:
-    """Runs a request on Spark, any number of times. In cluster mode the driver's output is not visible, and
-    spark-submit has exit codes of its own: the job writes its result to a file in a table, which is read from there
-    (`storage_of` its address).
+def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of spark-submit. The one that pip put beside this Python gets the paths of Java, Python and
+    Spark, and raises ConfigError without Java; one from elsewhere on PATH brings its own set-up.
+    """
+    found = shutil.which("spark-submit", path=environ.get("PATH", os.defpath))
+    ours = Path(sys.executable).parent
+    if found is not None and Path(found).parent != ours:
+        return dict(environ)
+    if found is None and not (ours / "spark-submit").is_file():
+        return dict(environ)
+    result = spark_environment(environ)
+    if not target.is_local and "PYSPARK_PYTHON" not in environ:
+        # Spark hands it on to executors, and their machines need not have this path.
+        del result["PYSPARK_PYTHON"]
+    return result
+
+
+class SparkJob(StartedJob):
+    """By SparkSubmitHook. In cluster mode the driver's output is not visible, and spark-submit has exit codes of its
+    own: the job writes its result to a file in a table, which is read from there.
     """
 
-    def __init__(
-        self,
-        request: JobRequest,
-        settings: SparkSettings,
-        environ: Mapping[str, str],
-        storage_of: Callable[[str], Storage],
-    ) -> None:
+    def __init__(self, job: JobRequest, settings: JobSettings) -> None:
         check_spark_arguments(settings.conf, settings.submit_kwargs)
-        self._request = request
-        self._settings = settings
-        self._environ = environ
-        self._storage_of = storage_of
-        self._submission: SparkSubmission | None = None
-        self._stopped = False
-        self.result: JobResult | None = None
-        self.tracking_url: str | None = None
+        super().__init__(job, settings)
+        self._hook: Any = None
+        self._submitting = False
 
     @property
-    def stopped(self) -> bool:
-        return self._stopped
+    def process(self) -> subprocess.Popen[str] | None:
+        # The hook's only handle on its process; not public, the same in versions 5.6 to 6.3 of the Spark provider.
+        return getattr(self._hook, "_submit_sp", None)
 
-    def run(self) -> int:
-        """Submits the job and waits for its end. Raises ConfigError when it cannot be started."""
-        self.result = None
-        if self._stopped:
-            return EXIT_FAILED
+    def start(self) -> int:
         elsewhere = self._target.is_cluster_mode
-        request = replace(self._request, result_name=uuid.uuid4().hex) if elsewhere else self._request
-        hook, output = self._make_hook(request)
-        environment = {**job_environment(self._target, self._environ), **self._settings.env_vars}
-        self._submission = SparkSubmission(hook, self._target, grace_seconds=self._settings.grace_seconds)
+        job = replace(self._job, result_name=uuid.uuid4().hex) if elsewhere else self._job
+        self._hook, output = self._make_hook(job)
+        environment = {**job_environment(self._target, os.environ), **self._settings.env_vars}
         if self.stopped:  # meanwhile: connections were looked up, and the zip was built
             return EXIT_FAILED
-        code = self._submission.run(str(entry_file()), environment)
+        code = self._submit(environment)
         self.tracking_url = output.tracking_url
         if notes := _where_logs_are(output, self._target):
             log.info("%s", notes)
         if not elsewhere:
             self.result = output.result(code)
             return code
-        delivered = self._delivered(request)
+        delivered = self._delivered(job)
         if delivered is None:
             return code
         reported = delivered.get("exit_code")
@@ -123,10 +163,47 @@ class SparkJob:
         self.result = result_from(delivered, code)
         return code
 
+    def _submit(self, environment: Mapping[str, str]) -> int:
+        """The exit code of spark-submit. An interruption stops the job. Raises ConfigError."""
+        finished, self._submitting = False, True
+        try:
+            if self.stopped:
+                return EXIT_FAILED
+            self._hook.submit(str(entry_file()), start_new_session=True, env=environment)
+            finished = True
+        except FileNotFoundError as error:
+            remedy = "install pyspark beside Airflow, or put the cluster's spark-submit on the worker's PATH"
+            raise ConfigError(f"cannot start {error.filename}", remedy=remedy) from error
+        except (AirflowException, RuntimeError):
+            process = self.process
+            if process is None or process.poll() is None:
+                raise
+            finished = True
+            return process.returncode or EXIT_FAILED
+        finally:
+            self._submitting = False
+            if not finished:
+                self.stop()
+        return 0
+
     def stop(self) -> None:
-        self._stopped = True
-        if self._submission is not None:
-            self._submission.stop()
+        first = not self.stopped
+        super().stop()
+        if first and self._submitting and self.process is None:
+            Thread(target=self._stop_when_started, daemon=True).start()
+
+    def end_group(self, group: int) -> None:
+        if self._target.is_cluster_mode:  # where the hook can stop the driver
+            self._hook.on_kill()
+        super().end_group(group)
+
+    def _stop_when_started(self) -> None:
+        """Ends the process that the hook was starting when `stop` was called: nothing else looks for it later."""
+        while self._submitting:
+            if self.process is not None:
+                self.stop()
+                return
+            time.sleep(_LOOK_SECONDS)
 
     def _delivered(self, job: JobRequest) -> dict[str, Any] | None:
         """None where the job left no result. Raises what kept a table from being looked at where no other has it."""
@@ -134,7 +211,7 @@ class SparkJob:
         for request in places_of_result(job):
             path = f"{request.results_folder}/{job.result_name}.json"
             try:
-                found = json.loads(self._storage_of(request.table).read(path))
+                found = json.loads(self._settings.storage_of(request.table).read(path))
             except StorageNotFoundError:
                 continue
             except HudiError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -25,8 +24,9 @@ from airflow_hudi.arguments import (
 from airflow_hudi.assets import describe_events
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob, EngineSettings
-from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, check_spark_arguments
+from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob
+from airflow_hudi.jobs.local_process import JobSettings
+from airflow_hudi.jobs.spark_job import check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.jobs.waiting import Patience, run_until_done
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
@@ -231,25 +231,18 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
 
     def new_job(self, job: JobRequest, *, looks: bool = True) -> EngineJob:
         """A job on the table, which on_kill stops. `looks`: whether to find out first that there is something to do."""
-        env_vars = as_texts(self.env_vars, where="env_vars")
-        spark = SparkSettings(
+        settings = JobSettings(
+            self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
             self.spark_conn_id,
             as_texts(self.conf, where="conf"),
-            env_vars,
+            as_texts(self.env_vars, where="env_vars"),
             self.submit_kwargs or {},
             self.kill_grace_seconds,
             airflow_conf.getboolean("hudi", "spark_log", fallback=False) if self.spark_log is None else self.spark_log,
-        )
-        settings = EngineSettings(
-            self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
-            looks,
             lambda: self._credentials_of(job),
-            env_vars,
-            self.kill_grace_seconds,
+            self._storage_of,
         )
-        self._job = EngineJob(
-            job, settings, lambda given: SparkJob(given, spark, os.environ, self._storage_of), self.log
-        )
+        self._job = EngineJob(job, settings, self.log, looks=looks)
         if self._killed:
             self._job.stop()
         return self._job

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from airflow_hudi.jobs import local_process
-from airflow_hudi.jobs.local_process import LOCAL, LocalProcess, missing_wheels, require_wheels
+from airflow_hudi.jobs.local_process import LOCAL, JobSettings, LocalProcess, missing_wheels, require_wheels
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
+from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.run import RunRequest
 
 REQUEST = RunRequest("/warehouse/trips", "clean")
@@ -30,6 +31,13 @@ class Log:
 
     def info(self, message: str, *arguments: Any) -> None:
         self.lines.append(message % arguments if arguments else message)
+
+
+def process_of(log: Log, *, grace_seconds: int = 20, secret: str = "hidden") -> LocalProcess:
+    settings = JobSettings(
+        LOCAL, "none", {}, {"MORE": "yes"}, {}, grace_seconds, False, lambda: {"secret": secret}, LocalStorage
+    )
+    return LocalProcess(REQUEST, LOCAL, settings, log)
 
 
 @pytest.fixture
@@ -57,8 +65,8 @@ def test_the_call_goes_through_the_pipe_and_the_result_comes_back(script: Callab
         "print('HUDI_RESULT', json.dumps({'version': 1, 'document': document}))\nsys.exit(3)\n"
     )
     log = Log()
-    process = LocalProcess(log)
-    assert process.run(REQUEST, LOCAL, {"secret": "hidden"}, {"MORE": "yes"}) == 3
+    process = process_of(log)
+    assert process.run() == 3
     assert isinstance(process.result, Result)
     document = process.result.document
     assert document is not None
@@ -73,8 +81,8 @@ def test_a_process_that_ends_before_it_reads_its_call_gives_its_exit_code(script
     # More than a pipe holds: the process is gone while the call is still being written, on every machine.
     script("import os, sys\nprint('no engine here', flush=True)\nos.close(0)\nsys.exit(4)\n")
     log = Log()
-    process = LocalProcess(log)
-    assert process.run(REQUEST, LOCAL, {"secret": "s" * 2**20}, {}) == 4
+    process = process_of(log, secret="s" * 2**20)
+    assert process.run() == 4
     assert process.result is None
     assert log.lines == ["no engine here"]
 
@@ -87,9 +95,9 @@ def test_stop_ends_the_whole_group_by_force_after_the_grace(script: Callable[[st
         "print('up', flush=True)\ntime.sleep(600)\n"
     )
     log = Log()
-    process = LocalProcess(log, grace_seconds=1)
+    process = process_of(log, grace_seconds=1)
     codes: list[int] = []
-    thread = threading.Thread(target=lambda: codes.append(process.run(REQUEST, LOCAL, {}, {})))
+    thread = threading.Thread(target=lambda: codes.append(process.run()))
     thread.start()
     deadline = time.monotonic() + 30
     while "up" not in log.lines:
@@ -107,16 +115,16 @@ def test_stop_ends_the_whole_group_by_force_after_the_grace(script: Callable[[st
 
 def test_one_that_was_stopped_before_does_not_start(script: Callable[[str], None], tmp_path: Path) -> None:
     script(f"open({str(tmp_path / 'started')!r}, 'w')")
-    process = LocalProcess(Log())
+    process = process_of(Log())
     process.stop()
-    assert process.run(REQUEST, LOCAL, {}, {}) != 0
+    assert process.run() != 0
     assert not (tmp_path / "started").exists()
 
 
 def test_a_process_that_reads_nothing_is_an_exit_code(script: Callable[[str], None]) -> None:
     script("raise SystemExit(1)")
-    process = LocalProcess(Log())
-    assert process.run(REQUEST, LOCAL, {}, {"PADDING": "x"}) == 1
+    process = process_of(Log())
+    assert process.run() == 1
     assert process.result is None
 
 

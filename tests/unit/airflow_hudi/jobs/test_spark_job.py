@@ -4,14 +4,14 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk import Connection
 
-from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
+from airflow_hudi.jobs.local_process import JobSettings
+from airflow_hudi.jobs.spark_job import SparkJob, spark_target
 from airflow_hudi.task_fate import failure_of
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import BatchResult, Result
@@ -51,25 +51,33 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "AIRFLOW_CONN_SPARK_TEST",
         json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
     )
-    return {
-        **os.environ,
+    found = {
         "PATH": f"{binary.parent}:{os.environ['PATH']}",
         "FAKE_OUTPUT": str(tmp_path / "arguments"),
         "FAKE_CODE": "0",
         "FAKE_TABLE": str(tmp_path),
         "FAKE_RESULTS": RESULTS,
     }
+    for name, value in {**found, "FAKE_RESULT": "", "FAKE_LINES": ""}.items():
+        monkeypatch.setenv(name, value)
+    return found
 
 
-def settings(**changes: Any) -> SparkSettings:
-    return SparkSettings(
-        **{"conn_id": "spark_test", "conf": {}, "env_vars": {}, "submit_kwargs": {}, "grace_seconds": 1, **changes}
-    )
-
-
-def at(environ: dict[str, str]) -> Callable[[str], LocalStorage]:
-    """The storage of every table, where the stand-in puts results."""
-    return lambda table: LocalStorage(environ["FAKE_TABLE"])
+def job_of(environ: dict[str, str], request: JobRequest = REQUEST, **changes: Any) -> SparkJob:
+    """A job with this environment; in each table is what the stand-in puts there."""
+    os.environ.update(environ)
+    settings: dict[str, Any] = {
+        "engine": "spark",
+        "conn_id": "spark_test",
+        "conf": {},
+        "env_vars": {},
+        "submit_kwargs": {},
+        "grace_seconds": 1,
+        "spark_log": False,
+        "credentials": dict,
+        "storage_of": lambda table: LocalStorage(environ["FAKE_TABLE"]),
+    }
+    return SparkJob(request, JobSettings(**{**settings, **changes}))
 
 
 def submitted(environ: dict[str, str]) -> list[str]:
@@ -77,10 +85,8 @@ def submitted(environ: dict[str, str]) -> list[str]:
 
 
 def test_the_job_is_what_the_connection_and_the_request_say(spark: dict[str, str]) -> None:
-    given = settings(
-        conf={"spark.task.cpus": "1"}, submit_kwargs={"archives": "env.tar.gz#env", "py_files": "extra.zip"}
-    )
-    assert SparkJob(REQUEST, given, spark, at(spark)).run() == 0
+    more = {"archives": "env.tar.gz#env", "py_files": "extra.zip"}
+    assert job_of(spark, conf={"spark.task.cpus": "1"}, submit_kwargs=more).run() == 0
     arguments = submitted(spark)
     options = dict(zip(arguments[:-3:2], arguments[1:-3:2], strict=True))
     assert options["--master"] == "local[2]"
@@ -98,11 +104,11 @@ def test_the_job_is_what_the_connection_and_the_request_say(spark: dict[str, str
 
 
 def test_the_exit_code_is_the_jobs(spark: dict[str, str]) -> None:
-    assert SparkJob(REQUEST, settings(), {**spark, "FAKE_CODE": "3"}, at(spark)).run() == 3
+    assert job_of({**spark, "FAKE_CODE": "3"}).run() == 3
 
 
 def test_the_drivers_environment_is_set_in_client_mode(spark: dict[str, str]) -> None:
-    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, at(spark)).run()
+    job_of(spark, env_vars={"AWS_PROFILE": "hudi"}).run()
     assert "AWS_PROFILE=hudi" in Path(spark["FAKE_OUTPUT"] + ".env").read_text().splitlines()
 
 
@@ -110,7 +116,7 @@ def test_on_yarn_the_drivers_environment_goes_with_the_application(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
-    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, at(spark)).run()
+    job_of(spark, env_vars={"AWS_PROFILE": "hudi"}).run()
     assert "spark.yarn.appMasterEnv.AWS_PROFILE=hudi" in submitted(spark)
 
 
@@ -119,7 +125,7 @@ def test_a_secret_goes_by_the_environment_of_spark_submit_alone(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
     secret = {"AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_PROFILE": "hudi"}
-    SparkJob(REQUEST, settings(env_vars=secret), spark, at(spark)).run()
+    job_of(spark, env_vars=secret).run()
     assert not [argument for argument in submitted(spark) if "hunter2" in argument]
     assert [argument for argument in submitted(spark) if argument.endswith("AWS_PROFILE=hudi")]
     assert "AWS_SECRET_ACCESS_KEY=hunter2" in Path(spark["FAKE_OUTPUT"] + ".env").read_text().splitlines()
@@ -130,27 +136,26 @@ def test_a_secret_of_a_driver_in_the_cluster_is_refused(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": host}))
-    secret = settings(env_vars={"AWS_SECRET_ACCESS_KEY": "hunter2"}, submit_kwargs={"deploy_mode": "cluster"})
+    secret = {"AWS_SECRET_ACCESS_KEY": "hunter2"}
     with pytest.raises(ConfigError, match=r"secretKeyRef.*keytab") as caught:
-        SparkJob(REQUEST, secret, spark, at(spark)).run()
+        job_of(spark, env_vars=secret, submit_kwargs={"deploy_mode": "cluster"}).run()
     assert "hunter2" not in str(caught.value)
     assert not Path(spark["FAKE_OUTPUT"]).exists()
 
 
 def test_a_secret_in_conf_is_refused(spark: dict[str, str]) -> None:
-    secret = settings(conf={"spark.hadoop.fs.s3a.secret.key": "hunter2"})
     with pytest.raises(ConfigError, match=r"conf must not hold secrets.*core-site") as caught:
-        SparkJob(REQUEST, secret, spark, at(spark))
+        job_of(spark, conf={"spark.hadoop.fs.s3a.secret.key": "hunter2"})
     assert "hunter2" not in str(caught.value)
 
 
 def test_the_operators_own_arguments_cannot_be_overridden(spark: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="application_args"):
-        SparkJob(REQUEST, settings(submit_kwargs={"application_args": []}), spark, at(spark))
+        job_of(spark, submit_kwargs={"application_args": []})
 
 
 def test_a_stopped_job_is_not_started_again(spark: dict[str, str]) -> None:
-    job = SparkJob(REQUEST, settings(), spark, at(spark))
+    job = job_of(spark)
     job.stop()
     assert job.stopped
     assert job.run() != 0
@@ -161,7 +166,7 @@ def test_a_stop_while_the_submission_is_being_made_is_kept(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections are looked up and the zip is built meanwhile, which takes seconds."""
-    job = SparkJob(REQUEST, settings(), spark, at(spark))
+    job = job_of(spark)
     make = job._make_hook
 
     def make_and_stop(request: JobRequest) -> Any:
@@ -201,7 +206,7 @@ def test_the_spark_provider_agrees(monkeypatch: pytest.MonkeyPatch, fields: dict
 
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(fields))
     hook = SparkSubmitHook(conn_id="spark_test")
-    # The one private name that jobs.submit_process reads: a new provider version that renames it must fail here.
+    # The one private name that jobs.spark_job reads: a new provider version that renames it must fail here.
     assert hook._submit_sp is None
     assert hook._connection["master"] == spark_target(Connection(conn_id="x", **fields)).master
 
@@ -213,12 +218,7 @@ def in_cluster(
     environ: dict[str, str], code: int, result: dict[str, Any] | None, request: Request = REQUEST
 ) -> tuple[int, SparkJob]:
     reported = "" if result is None else json.dumps(result)
-    job = SparkJob(
-        request,
-        settings(),
-        {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": reported},
-        at(environ),
-    )
+    job = job_of({**environ, "FAKE_CODE": str(code), "FAKE_RESULT": reported}, request)
     return job.run(), job
 
 
@@ -274,9 +274,9 @@ def test_the_result_of_a_batch_is_read_at_the_first_table_that_has_it(
             raise ConfigError("no storage library")
         return LocalStorage(environ["FAKE_TABLE"] + ("" if table == "whole" else "/gone"))
 
-    job = SparkJob(batch, settings(), environ, storage_of)
+    job = job_of(environ, batch, storage_of=storage_of)
     assert (job.run(), job.result, asked) == (2, BatchResult(()), ["no", "gone", "whole"])
-    lost = SparkJob(batch, settings(), {**environ, "FAKE_RESULT": ""}, storage_of)
+    lost = job_of({**environ, "FAKE_RESULT": ""}, batch, storage_of=storage_of)
     with pytest.raises(ConfigError, match="no storage library"):
         lost.run()
 
@@ -318,10 +318,10 @@ def test_the_log_says_where_the_lines_are_that_it_lacks(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
     with caplog.at_level(logging.INFO):
         environ = {**spark, "FAKE_LINES": LINES[host] + "\\n"}
-        job = SparkJob(REQUEST, settings(), environ, at(spark))
+        job = job_of(environ)
         job.run()
         assert job.tracking_url == (URL if host == "yarn" else None)
-        SparkJob(REQUEST, settings(spark_log=True), environ, at(spark)).run()
+        job_of(environ, spark_log=True).run()
     quiet, *whole = [line for line in caplog.messages if "left out of" in line or "cluster manager" in line]
     assert quiet.startswith(HOW)
     assert (where or "") in quiet

@@ -249,7 +249,7 @@ def test_what_another_process_completed_meanwhile_is_its_work(
     instant = {"instant": "1", "action": "clustering", "state": "completed", "already_completed": True}
     report = {"table": "/t", "service": "clustering", "exit_code": 0, "instants": [instant]}
     reported = job_result_from_json({"results": [report]}, 0)
-    monkeypatch.setattr(EngineJob, "run", lambda job: setattr(job, "_result", reported) or 0)
+    monkeypatch.setattr(EngineJob, "run", lambda job: setattr(job, "result", reported) or 0)
     operator = operator_on(golden("9", "cow_basic").table, services="clustering", nothing_to_do="succeed")
     result = operator.execute(context(Store()))
     assert (result["done"], result["nothing"]) == (0, 1)

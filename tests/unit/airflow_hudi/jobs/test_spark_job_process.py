@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import stat
@@ -13,8 +14,13 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
+from airflow_hudi.jobs.job_log import JobLog
+from airflow_hudi.jobs.local_process import JobSettings
+from airflow_hudi.jobs.spark_job import SparkJob, SparkTarget, job_environment
 from hudi_core.errors import ConfigError
+from hudi_core.storage.local import LocalStorage
+from hudi_core.verbs.batch import JobRequest
+from hudi_core.verbs.run import RunRequest
 
 LOCAL = SparkTarget("local[2]", "client")
 CLUSTER = SparkTarget("yarn", "cluster")
@@ -45,9 +51,27 @@ class ScriptHook:
         self.kills += 1
 
 
-def run_in_thread(submission: SparkSubmission) -> tuple[threading.Thread, list[int]]:
+class ScriptJob(SparkJob):
+    """A job by such a hook."""
+
+    _target = LOCAL
+
+    def __init__(
+        self, hook: ScriptHook, target: SparkTarget = LOCAL, *, grace_seconds: int = 20, **environ: str
+    ) -> None:
+        settings = JobSettings(
+            "spark", "none", {}, environ, {}, grace_seconds, False, dict, lambda table: LocalStorage("/nowhere")
+        )
+        super().__init__(RunRequest("/nowhere", "clean"), settings)
+        self._target, self._script = target, hook
+
+    def _make_hook(self, job: JobRequest) -> tuple[Any, JobLog]:
+        return self._script, JobLog(logging.getLogger("task"))
+
+
+def run_in_thread(submission: SparkJob) -> tuple[threading.Thread, list[int]]:
     codes: list[int] = []
-    thread = threading.Thread(target=lambda: codes.append(submission.run("main.py", os.environ)))
+    thread = threading.Thread(target=lambda: codes.append(submission.run()))
     thread.start()
     return thread, codes
 
@@ -76,14 +100,14 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3])
 def test_run_returns_the_jobs_exit_code(code: int) -> None:
-    assert SparkSubmission(ScriptHook(f"exit {code}"), LOCAL).run("main.py", os.environ) == code
+    assert ScriptJob(ScriptHook(f"exit {code}"), LOCAL).run() == code
 
 
 def test_the_job_runs_in_a_process_group_of_its_own_with_the_environment_given() -> None:
     hook = ScriptHook('echo "$1 $GREETING $(ps -o pgid= -p $$) $$"')
-    SparkSubmission(hook, LOCAL).run("main.py", {**os.environ, "GREETING": "hello"})
+    ScriptJob(hook, GREETING="hello").run()
     application, greeting, group, pid = hook.lines[0].split()
-    assert (application, greeting) == ("main.py", "hello")
+    assert (Path(application).name, greeting) == ("main.py", "hello")
     assert group == pid != str(os.getpgrp())
 
 
@@ -91,12 +115,12 @@ def test_no_spark_submit_is_bad_input() -> None:
     hook = ScriptHook("")
     hook._command = ["/no/such/spark-submit"]
     with pytest.raises(ConfigError, match="/no/such/spark-submit"):
-        SparkSubmission(hook, LOCAL).run("main.py", os.environ)
+        ScriptJob(hook, LOCAL).run()
 
 
 def test_stop_lets_the_job_end_in_order() -> None:
     hook = ScriptHook("trap 'echo released; exit 143' TERM; echo up; while :; do sleep 0.05; done")
-    submission = SparkSubmission(hook, LOCAL)
+    submission = ScriptJob(hook, LOCAL)
     thread, codes = run_in_thread(submission)
     assert hook.started.wait(10)
     submission.stop()
@@ -113,7 +137,7 @@ def test_stop_lets_the_job_end_in_order() -> None:
 
 def test_stop_kills_what_does_not_end_and_does_not_wait_for_it() -> None:
     hook = ScriptHook("trap '' TERM; sleep 300 & echo $!; while :; do sleep 0.05; done")
-    submission = SparkSubmission(hook, LOCAL, grace_seconds=1)
+    submission = ScriptJob(hook, LOCAL, grace_seconds=1)
     thread, codes = run_in_thread(submission)
     assert hook.started.wait(10)
     before = time.monotonic()
@@ -132,14 +156,14 @@ def test_an_interrupted_wait_stops_the_job() -> None:
 
     hook = Interrupted("")
     with pytest.raises(KeyboardInterrupt):
-        SparkSubmission(hook, LOCAL).run("main.py", os.environ)
+        ScriptJob(hook, LOCAL).run()
     assert hook._submit_sp is not None
     assert hook._submit_sp.wait(10) == -signal.SIGTERM
 
 
 def test_in_cluster_mode_the_hook_stops_the_driver() -> None:
     hook = ScriptHook("echo up; sleep 300")
-    submission = SparkSubmission(hook, CLUSTER)
+    submission = ScriptJob(hook, CLUSTER)
     thread, _ = run_in_thread(submission)
     assert hook.started.wait(10)
     submission.stop()
@@ -149,9 +173,9 @@ def test_in_cluster_mode_the_hook_stops_the_driver() -> None:
 
 def test_one_that_was_stopped_before_does_not_start() -> None:
     hook = ScriptHook("exit 0")
-    submission = SparkSubmission(hook, LOCAL)
+    submission = ScriptJob(hook, LOCAL)
     submission.stop()
-    assert submission.run("main.py", os.environ) != 0
+    assert submission.run() != 0
     assert hook._submit_sp is None
 
 
@@ -166,7 +190,7 @@ def test_a_stop_while_the_process_is_being_started_ends_it(target: SparkTarget) 
             super().submit(application, **kwargs)
 
     hook = Starting("exec sleep 5")
-    submission = SparkSubmission(hook, target)
+    submission = ScriptJob(hook, target)
     thread, codes = run_in_thread(submission)
     thread.join(20)
     assert codes == [-signal.SIGTERM]
