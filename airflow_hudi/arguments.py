@@ -40,8 +40,8 @@ class CheckedArguments(BaseOperatorMeta):
     """The metaclass of operators and sensors, which have three things by it:
 
     - Arguments are fields: an annotated name with a value in the body of a class is an argument with this default, and
-      so is each field of its verb `request`, which is a template field, too. An `__init__`, where the class has none,
-      is made of them and keeps them as they are given.
+      so is each field of its verb `request`, or of what it `waits_for`, which is a template field, too. An `__init__`,
+      where the class has none, is made of them and keeps them as they are given.
     - The method `check_arguments` raises ConfigError for literals that mean nothing; so do those that are not empty and
       none of the words that the class's `_argument_choices` has for them.
     - Arguments that do not exist are a TypeError, which for the provider's own classes names the one that may be meant.
@@ -81,7 +81,7 @@ class CheckedArguments(BaseOperatorMeta):
 
 def _fields_in(namespace: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
     return {
-        name: _argument(name, namespace[name])
+        name: _argument(name, namespace[name], hint)
         for name, hint in namespace.get("__annotations__", {}).items()
         if name in namespace and name not in _OF_AIRFLOW and not name.startswith("_")
         if "ClassVar" not in str(hint)
@@ -91,35 +91,36 @@ def _fields_in(namespace: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
 def _fields_of_verb(
     bases: Iterable[type[Any]], namespace: dict[str, Any], known: frozenset[str]
 ) -> dict[str, inspect.Parameter]:
-    """Those of the class's request that no base has, each with its default, or required without one."""
-    if not isinstance(namespace.get("request"), type):
+    """Those of the class's verb or condition that no base has, each with its default, or required without one."""
+    made_of = namespace.get("request", namespace.get("waits_for"))
+    if not isinstance(made_of, type):
         return {}
     arguments = {}
-    for field in verb_fields(namespace["request"]):
+    for field in own_fields(made_of):
         if field.name not in known and field.name not in namespace:
             default = None if field.default_factory is not MISSING else field.default
-            arguments[field.name] = _argument(field.name, REQUIRED if default is MISSING else default)
+            arguments[field.name] = _argument(field.name, REQUIRED if default is MISSING else default, field.type)
     inherited = (name for base in bases for name in getattr(base, "template_fields", ()))
     namespace.setdefault("template_fields", tuple(dict.fromkeys((*arguments, *inherited))))
-    namespace.setdefault("__doc__", namespace["request"].__doc__)
+    namespace.setdefault("__doc__", made_of.__doc__)
     return arguments
 
 
-def _argument(name: str, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+def _argument(name: str, default: Any, hint: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def verb_fields(request: type[Request]) -> list[Field[Any]]:
-    """The fields of a verb that not every verb has."""
+def own_fields(made_of: type[Any]) -> list[Field[Any]]:
+    """The fields of a verb that not every verb has, or of a condition."""
     shared = {field.name for field in fields(Request)}
-    return [field for field in fields(request) if field.name not in shared]
+    return [field for field in fields(made_of) if field.init and field.name not in shared]
 
 
 def verb_values(request: type[Request], operator: Any, *, literals_only: bool = False) -> dict[str, Any]:
     """The fields of a verb by an operator's arguments as they are rendered, or as far as they are literals. Raises
     ConfigError.
     """
-    hints, names = get_type_hints(request), [field.name for field in verb_fields(request)]
+    hints, names = get_type_hints(request), [field.name for field in own_fields(request)]
     known = [name for name in names if not literals_only or is_literal(getattr(operator, name))]
     return {name: _verb_value(hints[name], operator, name) for name in known}
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException
 
 from airflow_hudi import metrics
-from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, partitions_in
-from airflow_hudi.conditions.condition import Condition, bound_of, seconds_in
-from airflow_hudi.conditions.instant import ACTIONS, PENDING, STATES, InstantCondition, NoPendingCondition
+from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, own_fields
+from airflow_hudi.conditions.condition import Condition
+from airflow_hudi.conditions.instant import ACTIONS, STATES, InstantCondition, NoPendingCondition
 from airflow_hudi.conditions.writes import ALL, ANY, CommitCondition, PartitionCondition
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.task_fate import fails_for_good, in_words, may_pass
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.wait import MAX_ERRORS, HudiConditionTrigger, condition_json, found_in
+from airflow_hudi.triggers.wait import MAX_ERRORS, HudiConditionTrigger, found_in
 from hudi_core.errors import HudiError
 from hudi_core.request.secrets import refuse_secret_address
 
@@ -27,12 +26,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-_WHERE: Final = ("table", "hudi_conn_id")
-"""The arguments of every sensor; the others are those of its condition."""
-
-
 class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
-    """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
+    """Succeeds when the condition of the class holds on a table, whose fields are arguments (templated). Its XCom is
+    `table` and what the condition found.
 
     A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
     fails, and a damaged file, which a writer may be at, are looked at again at the next one, up to wait.MAX_ERRORS
@@ -47,9 +43,10 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     table: str = REQUIRED
     hudi_conn_id: str | None = HudiHook.default_conn_name
     deferrable: bool = conf.getboolean("hudi", "default_deferrable", fallback=True)
-    template_fields: Sequence[str] = _WHERE
+    template_fields: Sequence[str] = ("table", "hudi_conn_id")
     ui_color = "#d9ecf2"
 
+    waits_for: ClassVar[type[Condition]]
     _condition: Condition | None = None
     _reader: TimelineReader | None = None
     _metrics: metrics.LookMetrics  # made with the reader
@@ -58,12 +55,15 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
     def check_arguments(self) -> None:
         if is_literal(self.table):
             refuse_secret_address(self.table, what="the address of the table")
-        if is_literal(*(getattr(self, name) for name in self.template_fields if name not in _WHERE)):
+        if is_literal(*self._waited().values()):
             self.condition()
 
-    @abstractmethod
     def condition(self) -> Condition:
         """What is waited for, by the arguments as they are rendered. Raises ConfigError."""
+        return self.waits_for(**self._waited())
+
+    def _waited(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in own_fields(self.waits_for)}
 
     def poke(self, context: Context) -> PokeReturnValue:
         if self._condition is None:
@@ -116,7 +116,7 @@ class BaseHudiSensor(BaseSensorOperator, metaclass=CheckedArguments):
             return looked.xcom_value
         trigger = HudiConditionTrigger(
             table=self.table,
-            condition=condition_json(self.condition()),
+            condition=self.condition().to_json(),
             hudi_conn_id=self.hudi_conn_id or None,
             poll_interval=self.poke_interval,
         )
@@ -147,14 +147,10 @@ class HudiCommitSensor(BaseHudiSensor):
     version 6 that is the modification time of a file: writes of one such moment (a second on S3) are one event.
 
     :param completed_after: only for writes that completed later, such as `{{ data_interval_end }}`, see
-        condition.CompletedAfter; empty: any that is on the timeline (templated)
+        condition.bound_of; empty: any that is on the timeline (templated)
     """
 
-    completed_after: str | datetime | None = None
-    template_fields = (*BaseHudiSensor.template_fields, "completed_after")
-
-    def condition(self) -> CommitCondition:
-        return CommitCondition(bound_of(self.completed_after))
+    waits_for = CommitCondition
 
 
 class HudiInstantSensor(BaseHudiSensor):
@@ -169,17 +165,8 @@ class HudiInstantSensor(BaseHudiSensor):
     :param completed_after: with the state `completed`, as of HudiCommitSensor (templated)
     """
 
-    action: str = "compaction"
-    state: str = PENDING
-    instant: str | None = None
-    after: str | None = None
-    completed_after: str | datetime | None = None
-    template_fields = (*BaseHudiSensor.template_fields, "action", "state", "instant", "after", "completed_after")
+    waits_for = InstantCondition
     _argument_choices: ClassVar = {"state": STATES, "action": ACTIONS}
-
-    def condition(self) -> InstantCondition:
-        bound = bound_of(self.completed_after)
-        return InstantCondition(self.action, self.state, self.instant or None, self.after or None, bound)
 
 
 class HudiNoPendingSensor(BaseHudiSensor):
@@ -192,13 +179,8 @@ class HudiNoPendingSensor(BaseHudiSensor):
     :param action: only instants of this action, by the name on its pending files; empty: of any (templated)
     """
 
-    pending_age: float | str | timedelta = 0
-    action: str | None = None
-    template_fields = (*BaseHudiSensor.template_fields, "pending_age", "action")
+    waits_for = NoPendingCondition
     _argument_choices: ClassVar = {"action": ACTIONS}
-
-    def condition(self) -> NoPendingCondition:
-        return NoPendingCondition(seconds_in(self.pending_age), self.action or "")
 
 
 class HudiPartitionSensor(BaseHudiSensor):
@@ -214,11 +196,5 @@ class HudiPartitionSensor(BaseHudiSensor):
     :param completed_after: as of HudiCommitSensor; only by writes that are still on the timeline (templated)
     """
 
-    partitions: Sequence[str] | str = REQUIRED
-    match: str = ALL
-    completed_after: str | datetime | None = None
-    template_fields = (*BaseHudiSensor.template_fields, "partitions", "match", "completed_after")
+    waits_for = PartitionCondition
     _argument_choices: ClassVar = {"match": (ALL, ANY)}
-
-    def condition(self) -> PartitionCondition:
-        return PartitionCondition(partitions_in(self.partitions), self.match or ALL, bound_of(self.completed_after))

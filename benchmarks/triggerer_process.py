@@ -30,7 +30,7 @@ from airflow.models.trigger import Trigger
 
 from airflow_hudi.conditions.instant import InstantCondition
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
-from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_json
+from airflow_hudi.triggers.wait import HudiConditionTrigger
 from benchmarks.measure import peak_mib, percentiles
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
@@ -131,7 +131,7 @@ class Runner(TriggerRunner):
         if self._measurement.kind == WATCHERS:
             trigger = HudiTimelineEventTrigger(table=table, hudi_conn_id=None, poll_interval=interval)
         else:
-            condition = condition_json(InstantCondition(Action.COMPACTION, after=after))
+            condition = InstantCondition(Action.COMPACTION, after=after).to_json()
             trigger = HudiConditionTrigger(table=table, condition=condition, hudi_conn_id=None, poll_interval=interval)
         path, arguments = trigger.serialize()
         return RunTrigger(id=number, classpath=path, encrypted_kwargs=Trigger.encrypt_kwargs(arguments))

@@ -1,14 +1,14 @@
-"""What a sensor waits for, itself or by its trigger: one rule for both, made of its arguments. What asset events are
-about: triggers/timeline_events.py.
+"""What a sensor waits for, itself or by its trigger: one rule for both, whose fields are the sensor's arguments. What
+asset events are about: triggers/timeline_events.py.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
@@ -18,12 +18,14 @@ from hudi_core.timeline.instant_time import format_instant, zone_of
 
 
 class Condition(ABC):
-    """What one wait is for: a dataclass. It may remember what it read, so no two waits share one. It depends on the
-    timeline only: while looks show the same one, a condition that did not hold does not hold. `action` is the one that
-    the timeline is read for (TimelineReader); `""` for any.
+    """What one wait is for: a dataclass, which takes its arguments as they are rendered and raises ConfigError for what
+    means nothing. It may remember what it read, so no two waits share one. It depends on the timeline only: while looks
+    show the same one, a condition that did not hold does not hold.
     """
 
+    kind: ClassVar[str]
     action: str
+    """The one that the timeline is read for (TimelineReader); `""` for any."""
 
     @abstractmethod
     def check(self, look: Look) -> dict[str, Any] | None:
@@ -39,54 +41,47 @@ class Condition(ABC):
         """What the log says of a look that was not enough. May read storage, and raises as `check`."""
         return f"{look.uri} shows {self.unmet()} yet"
 
-    def as_json(self) -> dict[str, Any]:
-        """The arguments by which the class makes it again."""
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
-        return {name: [*value] if isinstance(value, tuple) else value for name, value in given.items()}
+    def to_json(self) -> dict[str, Any]:
+        """`kind` and the arguments by which the class makes it again."""
+        document: dict[str, Any] = {"kind": self.kind}
+        for field in fields(self):  # type: ignore[arg-type]
+            if field.init:
+                value = getattr(self, field.name)
+                document[field.name] = [*value] if isinstance(value, tuple) else value
+        return document
 
 
 def at_work_on(look: Look, instant: Instant) -> str:
     return look.reader.at_work(instant.requested_time) or "claimed by no process now"
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedAfter:
-    """Instants that completed later than an ISO 8601 date or date-time, such as `2026-01-02`, `2026-01-02
-    03:04:05+00:00` or `2026-01-02T03:04:05Z`, or than an instant or completion time of the timeline, a run of digits in
-    the timeline's zone. Without an offset a date is in UTC, as Airflow's own are. Raises ConfigError for anything else,
-    and, when it is compared, for a moment outside of the years 1 to 9999 in that zone.
-    """
-
-    text: str
-
-    def __post_init__(self) -> None:
-        if self.text and not _is_time(self.text):
-            _moment(self.text)
-
-    @staticmethod
-    def of(given: str | datetime | None) -> CompletedAfter:
-        """Of a sensor's argument; where that is empty, all are later. Raises ConfigError."""
-        return CompletedAfter(given.isoformat() if isinstance(given, datetime) else (given or "").strip())
-
-    def holds(self, look: Look, instant: Instant) -> bool:
-        return not self.text or look.completed_at(instant) > self._as_time(look.zone)
-
-    def __str__(self) -> str:
-        return f" completed after {self.text}" if self.text else ""
-
-    def _as_time(self, zone: str) -> str:
-        if _is_time(self.text):
-            return self.text
-        try:
-            return format_instant(_moment(self.text).astimezone(zone_of(zone)))
-        except (OverflowError, ValueError) as error:
-            said = f"{self.text!r} is outside of the years 1 to 9999 in the timeline's zone"
-            raise ConfigError(said, remedy="give a time between them") from error
-
-
 def bound_of(given: str | datetime | None) -> str | None:
-    """The text of a bound, as a condition takes it. Raises ConfigError."""
-    return CompletedAfter.of(given).text or None
+    """The bound of instants that completed later than an ISO 8601 date or date-time, such as `2026-01-02`, `2026-01-02
+    03:04:05+00:00` or `2026-01-02T03:04:05Z`, or than an instant or completion time of the timeline, a run of digits in
+    the timeline's zone; None of an empty one. Without an offset a date is in UTC, as Airflow's own are. Raises
+    ConfigError for anything else.
+    """
+    text = given.isoformat() if isinstance(given, datetime) else (given or "").strip()
+    if text and not _is_time(text):
+        _moment(text)
+    return text or None
+
+
+def is_later(look: Look, instant: Instant, bound: str | None) -> bool:
+    """Raises ConfigError for a bound outside of the years 1 to 9999 in the timeline's zone."""
+    if bound is None:
+        return True
+    if not _is_time(bound):
+        try:
+            bound = format_instant(_moment(bound).astimezone(zone_of(look.zone)))
+        except (OverflowError, ValueError) as error:
+            said = f"{bound!r} is outside of the years 1 to 9999 in the timeline's zone"
+            raise ConfigError(said, remedy="give a time between them") from error
+    return look.completed_at(instant) > bound
+
+
+def later_shown(bound: str | None) -> str:
+    return f" completed after {bound}" if bound else ""
 
 
 def _is_time(text: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from airflow_hudi.conditions.condition import CompletedAfter, Condition, at_work_on
+from airflow_hudi.conditions.condition import Condition, at_work_on, bound_of, is_later, later_shown, seconds_in
 from airflow_hudi.results import instant_named, pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
@@ -68,24 +69,22 @@ def newest_time(timeline: Timeline, before: str | None = None) -> str:
     return max((time for time in times if time and (before is None or time < before)), default="0")
 
 
-@dataclass(frozen=True)
+@dataclass
 class InstantCondition(Condition):
     """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given;
-    one that completed later than `completed_after`, if that is.
-
-    `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed
-    compaction is, too). Pending rollbacks of a pending restore do not count. An indexing action is requested at a time
-    before the latest write of the moment when it is planned (services.indexing.planner). `state` is requested,
-    inflight, completed or pending. Times are compared as text, as Hudi does. Raises ConfigError for anything else.
+    one that completed later than `completed_after`, if that is. Pending rollbacks of a pending restore do not count.
+    Times are compared as text, as Hudi does.
     """
 
-    action: str
+    kind = "instant"
+    action: str = Action.COMPACTION
     state: str = PENDING
     instant: str | None = None
     after: str | None = None
-    completed_after: str | None = None
+    completed_after: str | datetime | None = None
 
     def __post_init__(self) -> None:
+        self.instant, self.after = self.instant or None, self.after or None
         if self.state not in STATES:
             raise ConfigError(f"unknown instant state {self.state!r}", remedy=one_of(self.state, STATES))
         if not self.action:
@@ -94,14 +93,14 @@ class InstantCondition(Condition):
             if time is not None and not (time.isascii() and time.isdecimal()):
                 remedy = "an instant consists of digits; omit it to mean any"
                 raise ConfigError(f"{name}={time!r} is no instant time", remedy=remedy)
-        if CompletedAfter.of(self.completed_after).text and self.state != State.COMPLETED.value:
+        self._bound = self.completed_after = bound_of(self.completed_after)
+        if self._bound and self.state != State.COMPLETED.value:
             said = f"an instant that is {self.state} has no completion time"
             raise ConfigError(said, remedy="with completed_after the state is completed")
 
     def find(self, look: Look) -> Instant | None:
-        bound = CompletedAfter.of(self.completed_after)
         fitting = filter(self._holds, of_action(look.timeline, self.action))
-        return next((instant for instant in fitting if bound.holds(look, instant)), None)
+        return next((instant for instant in fitting if is_later(look, instant, self._bound)), None)
 
     def check(self, look: Look) -> dict[str, Any] | None:
         instant = self.find(look)
@@ -110,7 +109,7 @@ class InstantCondition(Condition):
     def unmet(self) -> str:
         instant = f" {self.instant}" if self.instant else ""
         after = f" after {self.after}" if self.after else ""
-        return f"no {self.state} {self.action}{instant}{after}{CompletedAfter.of(self.completed_after)}"
+        return f"no {self.state} {self.action}{instant}{after}{later_shown(self._bound)}"
 
     def waiting(self, look: Look) -> str:
         shown = super().waiting(look)
@@ -128,18 +127,19 @@ class InstantCondition(Condition):
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class NoPendingCondition(Condition):
-    """No instant, or none of `action`, is pending for longer than `pending_age` seconds since it was requested; with 0
-    none is pending. Rollbacks are counted as by InstantCondition. Raises ConfigError for a negative age.
+    """No instant, or none of `action`, is pending for longer than `pending_age` since it was requested; with 0 none is
+    pending. Rollbacks are counted as by InstantCondition.
     """
 
-    pending_age: int = 0
+    kind = "no_pending"
+    pending_age: float | str | timedelta = 0
     action: str = ""
 
     def __post_init__(self) -> None:
-        if self.pending_age < 0:
-            raise ConfigError(f"pending_age is {self.pending_age} s", remedy="say how old a pending instant may be")
+        self._seconds = self.pending_age = seconds_in(self.pending_age)
+        self.action = self.action or ""
 
     def check(self, look: Look) -> dict[str, Any] | None:
         """`{"pending", "oldest": {"instant", "action", "state", "age_seconds"}}`: how many, and the oldest or None."""
@@ -147,12 +147,12 @@ class NoPendingCondition(Condition):
         if not pending:
             return {"pending": 0, "oldest": None}
         age = age_of(pending[0], look.at, look.zone)
-        if not self.pending_age or age > self.pending_age:
+        if not self._seconds or age > self._seconds:
             return None
         return {"pending": len(pending), "oldest": pending_named(pending[0], age)}
 
     def unmet(self) -> str:
-        too_long = f" for longer than {self.pending_age} s" if self.pending_age else ""
+        too_long = f" for longer than {self._seconds} s" if self._seconds else ""
         return f"a pending {self.action or 'instant'}{too_long}"
 
     def waiting(self, look: Look) -> str:

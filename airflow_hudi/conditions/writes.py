@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
-from airflow_hudi.conditions.condition import CompletedAfter, Condition, bound_of
+from airflow_hudi.arguments import partitions_in
+from airflow_hudi.conditions.condition import Condition, bound_of, is_later, later_shown
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError, FormatError
@@ -37,10 +39,10 @@ def may_be_write(instant: Instant) -> bool:
     return instant.action in COMMIT_ACTIONS and instant.pending_action not in _SERVICES
 
 
-def completed_writes(look: Look, bound: CompletedAfter) -> list[Instant]:
+def completed_writes(look: Look, bound: str | None) -> list[Instant]:
     """The completed instants that may be writes and are later than the bound, in the order of completion."""
     writes = filter(may_be_write, look.timeline.completed())
-    later = (instant for instant in writes if bound.holds(look, instant))
+    later = (instant for instant in writes if is_later(look, instant, bound))
     return sorted(later, key=lambda instant: (look.completed_at(instant), instant.requested_time))
 
 
@@ -51,25 +53,26 @@ def is_of_writer(metadata: CommitMetadata) -> bool:
     return not metadata.compacted and metadata.operation_type not in SERVICE_OPERATIONS
 
 
-@dataclass(frozen=True)
+@dataclass
 class CommitCondition(Condition):
     """A write completed, later than `completed_after` if that is given; compactions and clusterings are none. Each
-    commit is read once, up to the oldest that is a write. Raises ConfigError for what is no time.
+    commit is read once, up to the oldest that is a write.
     """
 
+    kind = "commit"
     action = ""
-    completed_after: str | None = None
+    completed_after: str | datetime | None = None
     _services: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        CompletedAfter.of(self.completed_after)
+        self._bound = self.completed_after = bound_of(self.completed_after)
 
     def check(self, look: Look) -> dict[str, Any] | None:
         """`{"instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the first write to
         complete.
         """
         self._services.intersection_update(look.timeline.requested_times)
-        for instant in completed_writes(look, CompletedAfter.of(self.completed_after)):
+        for instant in completed_writes(look, self._bound):
             if instant.requested_time in self._services:
                 continue
             metadata = look.read_commit(instant)
@@ -81,7 +84,7 @@ class CommitCondition(Condition):
         return None
 
     def unmet(self) -> str:
-        return f"no write{CompletedAfter.of(self.completed_after)}" if self.completed_after else "no completed write"
+        return f"no write{later_shown(self._bound)}" if self._bound else "no completed write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class _Change:
     is_write: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class PartitionCondition(Condition):
     """All of some partitions, or by `match` any of them, were written, later than `completed_after` if that is given.
 
@@ -102,21 +105,22 @@ class PartitionCondition(Condition):
     files tell, for which a folder is listed once.
 
     A commit is read once, the newest first, and no more of them than it takes to know the last change of each
-    partition, which is remembered. Raises ConfigError for what is no partition path or no time, and for another
-    `match`.
+    partition, which is remembered.
     """
 
+    kind = "partition"
     action = ""
-    partitions: Sequence[str]
+    partitions: Sequence[str] | str
     match: str = ALL
-    completed_after: str | None = None
+    completed_after: str | datetime | None = None
     _read: dict[str, dict[str, _Change]] = field(default_factory=dict, init=False)
     _archived: dict[str, _Change] = field(default_factory=dict, init=False)
     _listed: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "partitions", tuple(dict.fromkeys(self.partitions)))
-        object.__setattr__(self, "completed_after", bound_of(self.completed_after))
+        self.partitions = tuple(dict.fromkeys(partitions_in(self.partitions)))
+        self._bound = self.completed_after = bound_of(self.completed_after)
+        self.match = self.match or ALL
         if not self.partitions:
             raise ConfigError("no partition to wait for", remedy="day=2026-01-02, for instance")
         check_choice("match", self.match, (ALL, ANY))
@@ -144,7 +148,7 @@ class PartitionCondition(Condition):
 
     def unmet(self) -> str:
         several = f"{self.match} of " if len(self.partitions) > 1 else ""
-        return f"no write to {several}{_shown(self.partitions)}{CompletedAfter.of(self.completed_after)}"
+        return f"no write to {several}{_shown(self.partitions)}{later_shown(self._bound)}"
 
     def waiting(self, look: Look) -> str:
         changes = self._last_changes(look)
@@ -154,15 +158,14 @@ class PartitionCondition(Condition):
     def _last_changes(self, look: Look) -> dict[str, _Change]:
         """The last change of each partition; of no more than are needed with `any`."""
         self._keep_archived(look.timeline)
-        bound = CompletedAfter.of(self.completed_after)
         last: dict[str, _Change] = {}
-        for instant in reversed(completed_writes(look, bound)):
+        for instant in reversed(completed_writes(look, self._bound)):
             for partition, change in self._changes_of(look, instant).items():
                 last.setdefault(partition, change)
             is_enough = self.match == ANY and any(change.is_write for change in last.values())
             if is_enough or len(last) == len(self.partitions):
                 return last
-        if not bound.text:
+        if self._bound is None:
             self._list_archived(look, [name for name in self.partitions if name not in last])
         return {**self._archived, **last}
 

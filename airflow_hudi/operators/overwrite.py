@@ -20,7 +20,7 @@ from airflow_hudi.hooks import is_absolute
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.results import document_of
 from airflow_hudi.task_fate import fails_for_good
-from airflow_hudi.triggers.wait import AwaitedSource, HudiSourceTrigger, found_in
+from airflow_hudi.triggers.wait import AwaitedSource, HudiConditionTrigger, found_in
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY
 from hudi_core.timeline.instant import Action
@@ -194,15 +194,15 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
             return
         self.log.info("%s is not there yet; this task waits for it for up to %d s", self.source, seconds)
         if self.deferrable:
-            trigger = HudiSourceTrigger(
-                source=self.source,
-                marker=self.source_marker,
+            trigger = HudiConditionTrigger(
+                table=self.source,
+                condition=self._awaited.to_json(),
                 hudi_conn_id=self.hudi_conn_id or None,
                 poll_interval=self.source_poll_interval,
             )
             self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=seconds))
         awaited, end = self._awaited, time.monotonic() + seconds
-        while not awaited.has_arrived():
+        while awaited.check() is None:
             if time.monotonic() >= end:
                 raise self._timed_out()
             time.sleep(min(self.source_poll_interval, max(0.0, end - time.monotonic())))
@@ -231,7 +231,10 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         return AwaitedSource(self.source, self.source_marker, self.hudi_conn_id or None)
 
     def _timed_out(self) -> AirflowSensorTimeout:
-        return AirflowSensorTimeout(self._awaited.late(self._check_wait()))
+        said = (
+            f"the source {self.source} has not arrived: {self._awaited.unmet()} after a wait of {self._check_wait()} s"
+        )
+        return AirflowSensorTimeout(said)
 
     def lineage_sources(self) -> tuple[str | None, str | None]:
         return self.source or None, self.query or None

@@ -46,7 +46,7 @@ class SharedTimeline:
         self._table = table
         self._hudi_conn_id = hudi_conn_id
         self._action = action
-        self.place = place_of(table, hudi_conn_id)
+        self.place = _place_of(table, hudi_conn_id)
         self._reader: TimelineReader | None = None
         self._metrics: metrics.LookMetrics  # made with the reader
         self._looking: asyncio.Future[Look] | None = None
@@ -82,7 +82,12 @@ class SharedTimeline:
         return await asyncio.shield(looking)
 
     def in_thread(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        return in_thread_of(self.place, work, *arguments)
+        """Runs `work` in a thread of the place, with the context of the caller, to which log lines go."""
+        pool = _POOLS.get(self.place)
+        if pool is None:
+            pool = _POOLS[self.place] = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
+        run = contextvars.copy_context().run
+        return asyncio.get_running_loop().run_in_executor(pool, partial(run, work, *arguments))
 
     def until_next(self, interval: float) -> float:
         return max(interval / 2, self._looked_at + interval - time.monotonic())
@@ -105,16 +110,7 @@ class SharedTimeline:
             raise
 
 
-def in_thread_of(place: str, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-    """Runs `work` in a thread of the place, with the context of the caller, to which log lines go."""
-    pool = _POOLS.get(place)
-    if pool is None:
-        pool = _POOLS[place] = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
-    run = contextvars.copy_context().run
-    return asyncio.get_running_loop().run_in_executor(pool, partial(run, work, *arguments))
-
-
-def place_of(table: str, hudi_conn_id: str | None) -> str:
+def _place_of(table: str, hudi_conn_id: str | None) -> str:
     """Scheme and bucket or host; of a table below a connection's base path, which is not known here, the connection."""
     if not is_absolute(table):
         return f"the connection {hudi_conn_id}"

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -48,55 +47,6 @@ yielded; with a mark that is stored before, a triggerer that ends in between wou
 """
 _LONGEST_PAUSE: Final = 300.0
 """Seconds at most between two looks for a table that is not there, where its interval is not longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Which instants are looked for: those that are `pending`, or that are `completed` since. By the names of `actions`
-    on pending or completed files; without any, every table service that is pending, and every completed write as
-    HudiCommitSensor counts them. What is still pending `repeat_seconds` after it was reported is reported once more:
-    the run that took it may have failed for good. Raises ConfigError for another state.
-    """
-
-    state: str
-    actions: tuple[str, ...] = ()
-    repeat_seconds: float = REPEAT_SECONDS
-
-    def __post_init__(self) -> None:
-        if self.state not in (PENDING, COMPLETED):
-            raise ConfigError(f"unknown state {self.state!r} to watch", remedy=f"{PENDING} or {COMPLETED}")
-
-    def holds(self, instant: Instant) -> bool:
-        if instant.is_completed != (self.state == COMPLETED):
-            return False
-        if self.actions:
-            return bool({instant.action, instant.pending_action} & {*self.actions})
-        return may_be_write(instant) if instant.is_completed else instant.action not in COMMIT_ACTIONS
-
-    def start(self, timeline: Timeline) -> Mark:
-        if self.state == PENDING:
-            return {"reported": {}}
-        return _behind(timeline, [item for item in timeline if self.holds(item)])
-
-    def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
-        """The instants since a mark, oldest first, and the next mark. A mark of another form is of no instant."""
-        found = [item for item in timeline if self.holds(item)]
-        if self.state == PENDING:
-            given = mark.get("reported")
-            reported = given if isinstance(given, dict) else {}
-            times = {item.requested_time: reported.get(item.requested_time, 0.0) for item in found}
-            new = [item for item in found if now - times[item.requested_time] >= self.repeat_seconds]
-            return new, {"reported": times | {item.requested_time: now for item in new}}
-        at = {str(time) for time in mark.get("at") or ()}
-        new = [item for item in found if item.requested_time not in at]
-        return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(timeline, found)
-
-    def gap(self, timeline: Timeline, mark: Mark) -> tuple[str, str] | None:
-        """The requested times between which writes may have been archived unseen: the newest write of the mark, and the
-        first one on the timeline where all of the mark are archived. Else None.
-        """
-        newest, first = str(mark.get("newest") or ""), min(timeline.commits().requested_times, default="")
-        return (newest, first) if self.state == COMPLETED and "" < newest < first else None
 
 
 def _behind(timeline: Timeline, found: Sequence[Instant]) -> Mark:
@@ -147,19 +97,47 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             raise TypeError(str(error)) from error
         self.table = table
         self.hudi_conn_id = hudi_conn_id
-        self.watch = Watch(state, tuple(actions), repeat_seconds)
+        self.state = state
+        self.actions = [*actions]
         self.poll_interval = poll_interval
+        self.repeat_seconds = repeat_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        arguments = {
-            "table": self.table,
-            "hudi_conn_id": self.hudi_conn_id,
-            "state": self.watch.state,
-            "actions": list(self.watch.actions),
-            "poll_interval": self.poll_interval,
-            "repeat_seconds": self.watch.repeat_seconds,
-        }
-        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+        names = ("table", "hudi_conn_id", "state", "actions", "poll_interval", "repeat_seconds")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an instant is one of those that are watched."""
+        if instant.is_completed != (self.state == COMPLETED):
+            return False
+        if self.actions:
+            return instant.action in self.actions or instant.pending_action in self.actions
+        return may_be_write(instant) if instant.is_completed else instant.action not in COMMIT_ACTIONS
+
+    def start(self, timeline: Timeline) -> Mark:
+        if self.state == PENDING:
+            return {"reported": {}}
+        return _behind(timeline, [item for item in timeline if self.holds(item)])
+
+    def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
+        """The instants since a mark, oldest first, and the next mark. A mark of another form is of no instant."""
+        found = [item for item in timeline if self.holds(item)]
+        if self.state == PENDING:
+            given = mark.get("reported")
+            reported = given if isinstance(given, dict) else {}
+            times = {item.requested_time: reported.get(item.requested_time, 0.0) for item in found}
+            new = [item for item in found if now - times[item.requested_time] >= self.repeat_seconds]
+            return new, {"reported": times | {item.requested_time: now for item in new}}
+        at = {str(time) for time in mark.get("at") or ()}
+        new = [item for item in found if item.requested_time not in at]
+        return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(timeline, found)
+
+    def gap(self, timeline: Timeline, mark: Mark) -> tuple[str, str] | None:
+        """The requested times between which writes may have been archived unseen: the newest write of the mark, and the
+        first one on the timeline where all of the mark are archived. Else None.
+        """
+        newest, first = str(mark.get("newest") or ""), min(timeline.commits().requested_times, default="")
+        return (newest, first) if self.state == COMPLETED and "" < newest < first else None
 
     def shared_stream_key(self) -> Hashable | None:
         return ("hudi-timeline", self.hudi_conn_id, self.table, self.poll_interval)
@@ -208,18 +186,18 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
                 await self._store(to_store)
                 stored, to_store = to_store, None
             if mark is None:
-                mark = self.watch.start(timeline)
-                if self.watch.state == COMPLETED:
+                mark = self.start(timeline)
+                if self.state == COMPLETED:
                     # A write that completes while the triggerer is restarted is behind this mark.
                     await self._store(mark)
                     stored = mark
-            if gap := self.watch.gap(timeline, mark):
+            if gap := self.gap(timeline, mark):
                 log.warning(
                     "Writes of %s from %s to %s may have been archived while nothing looked: they have no event",
                     self.table,
                     *gap,
                 )
-            new, behind = self.watch.changes(timeline, mark, time.time())
+            new, behind = self.changes(timeline, mark, time.time())
             if new:
                 try:
                     payload = await table.in_thread(self._payload, new)
@@ -261,9 +239,9 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         instants = [
             _details(item, metadata)
             for item, metadata in found
-            if metadata is None or self.watch.actions or is_of_writer(metadata)
+            if metadata is None or self.actions or is_of_writer(metadata)
         ]
-        return {"table": self.table, "state": self.watch.state, "instants": instants}
+        return {"table": self.table, "state": self.state, "instants": instants}
 
 
 def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:

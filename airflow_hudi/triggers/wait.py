@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -19,7 +18,7 @@ from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks import HudiHook, is_absolute
 from airflow_hudi.task_fate import in_words, is_permanent, may_pass
 from airflow_hudi.timeline_reader import Look
-from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread_of, place_of
+from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import ConfigError, HudiError, Reminder, StorageNotFoundError
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import followed
@@ -27,96 +26,56 @@ from hudi_core.timeline.timeline import Timeline
 
 _SAID_EVERY = 600.0
 MAX_ERRORS: Final = 5
-_KINDS: Final[Mapping[str, type[InstantCondition | NoPendingCondition | CommitCondition | PartitionCondition]]] = {
-    "instant": InstantCondition,
-    "no_pending": NoPendingCondition,
-    "commit": CommitCondition,
-    "partition": PartitionCondition,
-}
 
 
-class BaseWaitTrigger(BaseTrigger):
-    """Fires once when what is waited for is there, or can no longer be looked at. A look that fails for a reason that
-    may pass (an overloaded store, a file that a writer is at) is repeated; every other failure is an event at once.
-
-    :param poll_interval: seconds between two looks, and before the first one
-    :param max_errors: so many failed looks in a row end the wait
+@dataclass
+class AwaitedSource(Condition):
+    """Whether the rows of an overwrite have arrived, by the operator's look and its trigger's: a Parquet file, or a
+    folder of them, which is there when a file named .parquet is in it, or with `marker` when that file is in it.
     """
 
-    arguments: ClassVar[tuple[str, ...]]
-    """Those of the class itself; the first says what is looked at, and is in every event."""
+    kind = "source"
+    action = ""
+    address: str
+    marker: str
+    hudi_conn_id: str | None
+    _seen: list[FileInfo] = field(default_factory=list, init=False)
 
-    def __init__(self, *, poll_interval: float = 60.0, max_errors: int = MAX_ERRORS) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.poll_interval = poll_interval
-        self.max_errors = max_errors
+    def is_there(self) -> bool:
+        """By one listing of the folder and, without a marker, the request for a file. Raises as HudiHook.storage."""
+        return bool(self._files())
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = (*self.arguments, "poll_interval", "max_errors")
-        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+    def check(self, look: Look | None = None) -> dict[str, Any] | None:
+        """Of each look of a wait: without a marker two in a row show the same, since what is being copied grows."""
+        before, self._seen = self._seen, self._files()
+        return {} if self._seen and (self.marker or self._seen == before) else None
 
-    @abstractmethod
-    async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
-        """What was found, as JSON, else None; and where `is_due`, what the log says of the wait. Never blocks the
-        triggerer's event loop: storage is looked at in a thread.
-        """
+    def unmet(self) -> str:
+        return f"no {self.marker} in it" if self.marker else "no Parquet files, or not the same at two looks,"
 
-    def until_next(self) -> float:
-        return self.poll_interval
+    def waiting(self, look: Look) -> str:
+        return f"{self.address} is not there yet"
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """`status` "success", the first argument and what was found, or "error", `message` and `is_permanent`."""
-        errors, started = 0, time.monotonic()
-        reminder = Reminder(time.monotonic, every=_SAID_EVERY)
-        named = {self.arguments[0]: getattr(self, self.arguments[0])}
-        # Sleep first: the task has just looked, and Airflow 3.3 fails a task whose trigger fires before its worker has
-        # ended.
-        await asyncio.sleep(self.poll_interval)
-        while True:
-            found = None
-            try:
-                found, waits = await self.look(reminder.is_due)
-                if waits:
-                    self.log.info("%s; waiting for %.0f s", waits, time.monotonic() - started)
-                errors = 0
-            except Exception as error:
-                # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
-                errors += 1
-                known = isinstance(error, HudiError)
-                if may_pass(error) or not is_permanent(error):
-                    self.log.warning("Looking at %s failed: %s", *named.values(), in_words(error), exc_info=not known)
-                if errors >= self.max_errors or not may_pass(error):
-                    said = in_words(error) if known else f"{type(error).__name__}: {error}"
-                    permanent = is_permanent(error) and not may_pass(error)
-                    yield _event({"status": "error", **named, "message": said, "is_permanent": permanent})
-                    return
-            if found is not None:
-                yield _event({"status": "success", **named, **found})
-                return
-            await asyncio.sleep(self.until_next())
+    def _files(self) -> list[FileInfo]:
+        hook, address = HudiHook(self.hudi_conn_id), followed(self.address.rstrip("/"))
+        files = hook.storage(address).list_files("")
+        if self.marker:
+            return [info for info in files if info.name == self.marker]
+        if any(info.name.endswith(".parquet") and not info.name.startswith(("_", ".")) for info in files):
+            return files
+        folder, _, name = address.rpartition("/")
+        if not is_absolute(folder):
+            return []  # the folder of a bucket is none
+        try:
+            return [hook.storage(folder).stat(name)]
+        except StorageNotFoundError:
+            return []
 
 
-def _event(payload: dict[str, Any]) -> TriggerEvent:
-    return TriggerEvent(payload)  # type: ignore[no-untyped-call]
-
-
-def found_in(event: Mapping[str, Any], path: str, logger: Any) -> dict[str, Any]:
-    """What a wait found, by its trigger's event. Raises HudiSensorFailed, AirflowFailException where no retry helps."""
-    if event.get("status") != "success":
-        said = str(event.get("message", "the trigger fired without saying why"))
-        if event.get("is_permanent"):
-            logger.error("%s", said)
-            raise AirflowFailException(said)
-        raise HudiSensorFailed(said, path=path)
-    return {name: value for name, value in event.items() if name != "status"}
-
-
-def condition_json(condition: Condition) -> dict[str, Any]:
-    """A condition's `kind` and arguments, as JSON. Raises ConfigError for one of another class."""
-    for kind, known in _KINDS.items():
-        if isinstance(condition, known):
-            return {"kind": kind, **condition.as_json()}
-    raise ConfigError(f"{type(condition).__name__} is no known condition")
+_KINDS: Final[Mapping[str, type[Condition]]] = {
+    condition.kind: condition
+    for condition in (InstantCondition, NoPendingCondition, CommitCondition, PartitionCondition, AwaitedSource)
+}
 
 
 def condition_of(document: Mapping[str, Any]) -> Condition:
@@ -134,16 +93,18 @@ def condition_of(document: Mapping[str, Any]) -> Condition:
         ) from error
 
 
-class HudiConditionTrigger(BaseWaitTrigger):
-    """Fires once when the condition holds, or can no longer be checked. Triggers of one table share their looks, each
-    one listing in a thread, and what one shows is judged only where the timeline has changed (SharedTimeline).
+class HudiConditionTrigger(BaseTrigger):
+    """Fires once when the condition holds, or can no longer be checked. A look that fails for a reason that may pass
+    (an overloaded store, a file that a writer is at) is repeated; every other failure is an event at once. Triggers of
+    one table share their looks, each one listing in a thread, and what one shows is judged only where the timeline has
+    changed (SharedTimeline).
 
-    :param table: the table, as HudiHook.table_uri takes it
-    :param condition: condition_json of what is waited for
+    :param table: the table, as HudiHook.table_uri takes it, or the address of a source
+    :param condition: Condition.to_json of what is waited for
     :param hudi_conn_id: connection of type `hudi`, or None
+    :param poll_interval: seconds between two looks, and before the first one
+    :param max_errors: so many failed looks in a row end the wait
     """
-
-    arguments = ("table", "condition", "hudi_conn_id")
 
     def __init__(
         self,
@@ -151,97 +112,90 @@ class HudiConditionTrigger(BaseWaitTrigger):
         table: str,
         condition: Mapping[str, Any],
         hudi_conn_id: str | None = HudiHook.default_conn_name,
-        **kwargs: Any,
+        poll_interval: float = 60.0,
+        max_errors: int = MAX_ERRORS,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__()  # type: ignore[no-untyped-call]
         self.table = table
         self.condition = dict(condition)
         self.hudi_conn_id = hudi_conn_id
+        self.poll_interval = poll_interval
+        self.max_errors = max_errors
         self._waited: tuple[Condition, SharedTimeline] | None = None
         self._seen: Timeline | None = None
 
-    async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        names = ("table", "condition", "hudi_conn_id", "poll_interval", "max_errors")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """`status` "success", `table` and what was found, or "error", `message` and `is_permanent`."""
+        errors, started = 0, time.monotonic()
+        reminder = Reminder(time.monotonic, every=_SAID_EVERY)
+        # Sleep first: the task has just looked, and Airflow 3.3 fails a task whose trigger fires before its worker has
+        # ended.
+        await asyncio.sleep(self.poll_interval)
+        while True:
+            found = None
+            try:
+                found, waits = await self._look(reminder)
+                if waits:
+                    self.log.info("%s; waiting for %.0f s", waits, time.monotonic() - started)
+                errors = 0
+            except Exception as error:
+                # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
+                errors += 1
+                known = isinstance(error, HudiError)
+                if may_pass(error) or not is_permanent(error):
+                    self.log.warning("Looking at %s failed: %s", self.table, in_words(error), exc_info=not known)
+                if errors >= self.max_errors or not may_pass(error):
+                    said = in_words(error) if known else f"{type(error).__name__}: {error}"
+                    permanent = is_permanent(error) and not may_pass(error)
+                    yield self._event("error", {"message": said, "is_permanent": permanent})
+                    return
+            if found is not None:
+                yield self._event("success", found)
+                return
+            await asyncio.sleep(self._until_next())
+
+    async def _look(self, reminder: Reminder) -> tuple[Mapping[str, Any] | None, str]:
+        """What was found, else None; and where it is due, what the log says of the wait. Never blocks the triggerer's
+        event loop: storage is looked at in a thread.
+        """
         if self._waited is None:
             # Not where the trigger is made: an error there would end the triggerer.
             condition = condition_of(self.condition)
             self._waited = condition, SharedTimeline.of(self.table, self.hudi_conn_id, condition.action)
         condition, table = self._waited
-        look, says = await table.look(self.poll_interval), is_due()
+        if isinstance(condition, AwaitedSource):
+            return await table.in_thread(_check, condition, None, reminder.is_due())
+        look, says = await table.look(self.poll_interval), reminder.is_due()
         found: tuple[Mapping[str, Any] | None, str] = (None, "")
         if look.timeline is not self._seen or says:
             found = await table.in_thread(_check, condition, look, says)
         self._seen = look.timeline
         return found
 
-    def until_next(self) -> float:
-        return self.poll_interval if self._waited is None else self._waited[1].until_next(self.poll_interval)
+    def _until_next(self) -> float:
+        if self._waited is None or isinstance(self._waited[0], AwaitedSource):
+            return self.poll_interval
+        return self._waited[1].until_next(self.poll_interval)
+
+    def _event(self, status: str, said: Mapping[str, Any]) -> TriggerEvent:
+        return TriggerEvent({"status": status, "table": self.table, **said})  # type: ignore[no-untyped-call]
 
 
-def _check(condition: Condition, look: Look, says: bool) -> tuple[dict[str, Any] | None, str]:
+def _check(condition: Condition, look: Any, says: bool) -> tuple[dict[str, Any] | None, str]:
     found = condition.check(look)
     return found, condition.waiting(look) if found is None and says else ""
 
 
-@dataclass(slots=True)
-class AwaitedSource:
-    """Whether the rows of an overwrite have arrived, by the operator's look and its trigger's: a Parquet file, or a
-    folder of them, which is there when a file named .parquet is in it, or with `marker` when that file is in it.
-    """
-
-    address: str
-    marker: str
-    hudi_conn_id: str | None
-    _seen: list[FileInfo] = field(default_factory=list, init=False)
-
-    def is_there(self) -> bool:
-        """By one listing of the folder and, without a marker, the request for a file. Raises as HudiHook.storage."""
-        return bool(self._files())
-
-    def has_arrived(self) -> bool:
-        """Of each look of a wait: without a marker two in a row show the same, since what is being copied grows."""
-        before, self._seen = self._seen, self._files()
-        return bool(self._seen) and (bool(self.marker) or self._seen == before)
-
-    def _files(self) -> list[FileInfo]:
-        hook, address = HudiHook(self.hudi_conn_id), followed(self.address.rstrip("/"))
-        files = hook.storage(address).list_files("")
-        if self.marker:
-            return [info for info in files if info.name == self.marker]
-        if any(info.name.endswith(".parquet") and not info.name.startswith(("_", ".")) for info in files):
-            return files
-        folder, _, name = address.rpartition("/")
-        if not is_absolute(folder):
-            return []  # the folder of a bucket is none
-        try:
-            return [hook.storage(folder).stat(name)]
-        except StorageNotFoundError:
-            return []
-
-    def late(self, seconds: float) -> str:
-        lacks = f"no {self.marker} in it" if self.marker else "no Parquet files, or not the same at two looks,"
-        return f"the source {self.address} has not arrived: {lacks} after a wait of {seconds:.0f} s"
-
-
-class HudiSourceTrigger(BaseWaitTrigger):
-    """Fires once when the source is there, or when it can no longer be looked at; see BaseWaitTrigger.
-
-    :param source: the address of a Parquet file, or of a folder of them
-    :param marker: the file that is in the folder when all others are; empty where files that are the same at two looks
-        are enough
-    :param hudi_conn_id: connection of type `hudi`, or None
-    """
-
-    arguments = ("source", "marker", "hudi_conn_id")
-
-    def __init__(
-        self, *, source: str, marker: str = "", hudi_conn_id: str | None = HudiHook.default_conn_name, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.source = source
-        self.marker = marker
-        self.hudi_conn_id = hudi_conn_id
-        self._awaited = AwaitedSource(source, marker, hudi_conn_id)
-
-    async def look(self, is_due: Callable[[], bool]) -> tuple[Mapping[str, Any] | None, str]:
-        is_there = await in_thread_of(place_of(self.source, self.hudi_conn_id), self._awaited.has_arrived)
-        return ({} if is_there else None), f"{self.source} is not there yet" if not is_there and is_due() else ""
+def found_in(event: Mapping[str, Any], path: str, logger: Any) -> dict[str, Any]:
+    """What a wait found, by its trigger's event. Raises HudiSensorFailed, AirflowFailException where no retry helps."""
+    if event.get("status") != "success":
+        said = str(event.get("message", "the trigger fired without saying why"))
+        if event.get("is_permanent"):
+            logger.error("%s", said)
+            raise AirflowFailException(said)
+        raise HudiSensorFailed(said, path=path)
+    return {name: value for name, value in event.items() if name != "status"}

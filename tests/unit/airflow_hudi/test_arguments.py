@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,15 @@ def test_a_stored_watcher_with_a_mistake_ends_no_triggerer(given: dict[str, Any]
     """Airflow's triggerer fails a trigger that it cannot make with a TypeError; any other error ends all triggers."""
     with pytest.raises(TypeError, match="did you mean comp"):
         HudiTimelineEventTrigger(table="a", **given)
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (HudiPartitionSensor, "partitions: 'Sequence[str] | str', match: 'str' = 'all', completed_after: 'str | "),
+        (HudiCompactionOperator, "metadata: 'str' = 'auto', allow_corrupt_log_blocks: 'bool' = False"),
+        (HudiDoctorOperator, "timeline_only: 'bool' = False"),
+    ],
+)
+def test_help_shows_the_types_of_arguments(made: Any, shown: str) -> None:
+    assert shown in str(inspect.signature(made.__init__))

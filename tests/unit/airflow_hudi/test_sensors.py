@@ -28,7 +28,7 @@ from airflow_hudi.sensors import (
     HudiPartitionSensor,
 )
 from airflow_hudi.timeline_reader import Look, TimelineReader
-from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_json, condition_of
+from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_of
 from hudi_core.errors import CorruptFileError, CredentialsMissingError, FormatError, StorageError, UnsupportedError
 from tests.support.counting_storage import CountingStorage
 from tests.support.fake_spark_submit import Store
@@ -65,7 +65,7 @@ def test_defers_to_a_trigger_of_the_same_condition(
     trigger = deferred.value.trigger
     assert isinstance(trigger, HudiConditionTrigger)
     assert (trigger.table, trigger.hudi_conn_id, trigger.poll_interval) == (str(table), None, 7.0)
-    assert condition_json(condition_of(trigger.condition)) == condition_json(sensor.condition())
+    assert condition_of(trigger.condition).to_json() == sensor.condition().to_json()
     assert (deferred.value.timeout, deferred.value.method_name) == (timedelta(seconds=90), "execute_complete")
 
 

@@ -274,15 +274,15 @@ def test_a_late_source_is_waited_for_in_the_triggerer(golden: Golden, submitted:
         write.execute(of_interval())
     assert deferred.value.timeout == timedelta(hours=2)
     assert deferred.value.trigger.serialize()[1] == {
-        "source": f"{tmp_path}/source",
-        "marker": "",
+        "table": f"{tmp_path}/source",
+        "condition": {"kind": "source", "address": f"{tmp_path}/source", "marker": "", "hudi_conn_id": None},
         "hudi_conn_id": None,
         "poll_interval": 0.05,
         "max_errors": 5,
     }
     assert requests(submitted) == []
     _, expected, _ = halved(table, tmp_path)
-    event = {"status": "success", "source": f"{tmp_path}/source"}
+    event = {"status": "success", "table": f"{tmp_path}/source"}
     resumed = waiting(table, tmp_path / "source")
     done = resumed.resume_execution(deferred.value.method_name, {"event": event}, of_interval())
     assert (done["repeated"], done["partitions"]) == (False, 1)

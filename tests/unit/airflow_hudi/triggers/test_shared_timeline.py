@@ -23,7 +23,7 @@ from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import shared_timeline, timeline_events, wait
 from airflow_hudi.triggers.shared_timeline import THREADS, SharedTimeline
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
-from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_json
+from airflow_hudi.triggers.wait import HudiConditionTrigger
 from hudi_core.errors import StorageError
 
 Put = Callable[..., None]
@@ -219,7 +219,7 @@ class ClockLoop(asyncio.SelectorEventLoop):
             return super().select(0)
 
 
-def in_place(_: str, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+def in_place(_: SharedTimeline, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
     done = asyncio.get_running_loop().create_future()
     done.set_result(work(*arguments))
     return done
@@ -230,12 +230,12 @@ def test_waits_and_watchers_of_a_table_fall_into_step(table: Path, monkeypatch: 
     interval, loop = 0.4, ClockLoop()
     look, looks = TimelineReader.look, []
     monkeypatch.setattr(TimelineReader, "look", lambda reader: looks.append(loop.time()) or look(reader))
-    monkeypatch.setattr(shared_timeline, "in_thread_of", in_place)
+    monkeypatch.setattr(SharedTimeline, "in_thread", in_place)
     for module in (shared_timeline, timeline_events, wait):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=loop.time, time=loop.time))
 
     def waiting() -> HudiConditionTrigger:
-        condition = condition_json(InstantCondition("compaction"))
+        condition = InstantCondition("compaction").to_json()
         return HudiConditionTrigger(table=str(table), condition=condition, hudi_conn_id=None, poll_interval=interval)
 
     async def run() -> None:

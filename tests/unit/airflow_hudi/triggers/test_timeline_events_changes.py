@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_hudi.triggers.timeline_events import COMPLETED, PENDING, Watch
-from hudi_core.errors import ConfigError
+from airflow_hudi.triggers.timeline_events import COMPLETED, PENDING, HudiTimelineEventTrigger
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
@@ -28,12 +28,16 @@ def planned(number: int, action: str = Action.COMPACTION) -> Instant:
     return Instant(at(number), action, State.REQUESTED)
 
 
+def watch_of(state: str, actions: Sequence[str] = (), repeat_seconds: float = 900.0) -> HudiTimelineEventTrigger:
+    return HudiTimelineEventTrigger(table="/nowhere", state=state, actions=actions, repeat_seconds=repeat_seconds)
+
+
 def times(instants: list[Instant]) -> list[str]:
     return [item.requested_time for item in instants]
 
 
 def test_pending_services_are_reported_once_while_they_are_pending() -> None:
-    watch = Watch(PENDING)
+    watch = watch_of(PENDING)
     first = Timeline([write(1, 2), planned(3), write(4, state=State.INFLIGHT), planned(5, Action.CLEAN)])
     new, mark = watch.changes(first, watch.start(first), NOW)
     assert times(new) == [at(3), at(5)]
@@ -46,7 +50,7 @@ def test_pending_services_are_reported_once_while_they_are_pending() -> None:
 
 
 def test_what_stays_pending_is_reported_again_after_a_while() -> None:
-    watch = Watch(PENDING, repeat_seconds=600)
+    watch = watch_of(PENDING, repeat_seconds=600)
     timeline = Timeline([planned(1), planned(2, Action.CLEAN)])
     _, mark = watch.changes(timeline, watch.start(timeline), NOW)
     more = Timeline([*timeline, planned(3)])
@@ -62,7 +66,7 @@ def test_what_stays_pending_is_reported_again_after_a_while() -> None:
 
 
 def test_completed_writes_are_those_behind_the_start() -> None:
-    watch = Watch(COMPLETED)
+    watch = watch_of(COMPLETED)
     first = Timeline([write(1, 2), write(3, 9), planned(4)])
     mark = watch.start(first)
     assert watch.changes(first, mark, NOW)[0] == []
@@ -75,7 +79,7 @@ def test_completed_writes_are_those_behind_the_start() -> None:
 
 def test_a_write_that_completes_before_the_mark_by_its_clock_is_reported() -> None:
     """Summer time ends at 03:00: what completes in the next hour has earlier times."""
-    watch = Watch(COMPLETED)
+    watch = watch_of(COMPLETED)
     night = Instant("20261025024900000", Action.COMMIT, State.COMPLETED, "20261025025000000")
     mark = watch.start(Timeline([night]))
     earlier = Instant("20261025020500000", Action.COMMIT, State.COMPLETED, "20261025020600000")
@@ -85,18 +89,18 @@ def test_a_write_that_completes_before_the_mark_by_its_clock_is_reported() -> No
 
 
 def test_a_gap_is_what_may_have_been_archived_unseen() -> None:
-    watch = Watch(COMPLETED, (Action.REPLACE_COMMIT,))
+    watch = watch_of(COMPLETED, (Action.REPLACE_COMMIT,))
     mark = watch.start(Timeline([write(1, 2), write(3, 4)]))
     assert watch.gap(Timeline([write(3, 4), write(5, 6)]), mark) is None
     later = Timeline([planned(4), write(5, 6)])
     assert watch.gap(later, mark) == (at(3), at(5))
     assert watch.gap(later, watch.changes(later, mark, NOW)[1]) is None
     assert watch.gap(later, {}) is None
-    assert Watch(PENDING).gap(later, mark) is None
+    assert watch_of(PENDING).gap(later, mark) is None
 
 
 def test_layout_1_has_no_completion_times() -> None:
-    watch = Watch(COMPLETED)
+    watch = watch_of(COMPLETED)
     first = Timeline([write(1), write(5)])
     new, mark = watch.changes(Timeline([*first, write(3)]), watch.start(first), NOW)
     assert times(new) == [at(3)]
@@ -107,20 +111,20 @@ def test_layout_1_has_no_completion_times() -> None:
 
 
 def test_named_actions() -> None:
-    watch = Watch(PENDING, (Action.CLEAN,))
+    watch = watch_of(PENDING, (Action.CLEAN,))
     timeline = Timeline([planned(1), planned(2, Action.CLEAN)])
     assert times(watch.changes(timeline, watch.start(timeline), NOW)[0]) == [at(2)]
     compaction = Instant(at(3), Action.COMMIT, State.COMPLETED, at(4), Action.COMPACTION)
-    assert Watch(COMPLETED, (Action.COMPACTION,)).holds(compaction)
-    assert not Watch(COMPLETED, (Action.CLEAN,)).holds(compaction)
+    assert watch_of(COMPLETED, (Action.COMPACTION,)).holds(compaction)
+    assert not watch_of(COMPLETED, (Action.CLEAN,)).holds(compaction)
 
 
 def test_table_services_are_no_completed_writes() -> None:
     services = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
     completed = [Instant(at(3), Action.COMMIT, State.COMPLETED, at(4), planned) for planned in services]
     overwrite = Instant(at(5), Action.REPLACE_COMMIT, State.COMPLETED, at(6), Action.REPLACE_COMMIT)
-    assert [item for item in (*completed, overwrite) if Watch(COMPLETED).holds(item)] == [overwrite]
-    assert all(map(Watch(COMPLETED, tuple(COMMIT_ACTIONS)).holds, (*completed, overwrite)))
+    assert [item for item in (*completed, overwrite) if watch_of(COMPLETED).holds(item)] == [overwrite]
+    assert all(map(watch_of(COMPLETED, tuple(COMMIT_ACTIONS)).holds, (*completed, overwrite)))
 
 
 @pytest.mark.parametrize(
@@ -128,13 +132,13 @@ def test_table_services_are_no_completed_writes() -> None:
 )
 def test_a_mark_of_another_form_reports_everything(mark: dict[str, object]) -> None:
     timeline = Timeline([write(1, 2), planned(3)])
-    assert times(Watch(PENDING).changes(timeline, mark, NOW)[0]) == [at(3)]
-    assert times(Watch(COMPLETED).changes(timeline, mark, NOW)[0]) == [at(1)]
+    assert times(watch_of(PENDING).changes(timeline, mark, NOW)[0]) == [at(3)]
+    assert times(watch_of(COMPLETED).changes(timeline, mark, NOW)[0]) == [at(1)]
 
 
 def test_no_other_state() -> None:
-    with pytest.raises(ConfigError, match="unknown state 'inflight'"):
-        Watch("inflight")
+    with pytest.raises(TypeError, match="state is 'inflight'"):
+        watch_of("inflight")
 
 
 @given(
@@ -144,7 +148,7 @@ def test_no_other_state() -> None:
 @settings(max_examples=200, deadline=None)
 def test_every_completed_write_is_reported_once(order: list[tuple[int, int]], layout_2: bool) -> None:
     """They complete in this order, some at the same time, and looks come in between."""
-    watch, clock = Watch(COMPLETED), 0
+    watch, clock = watch_of(COMPLETED), 0
     timeline = Timeline([])
     mark = watch.start(timeline)
     reported: list[str] = []

@@ -16,7 +16,7 @@ from airflow_hudi.conditions.instant import InstantCondition, NoPendingCondition
 from airflow_hudi.conditions.writes import CommitCondition, PartitionCondition
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import wait
-from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_json
+from airflow_hudi.triggers.wait import HudiConditionTrigger
 from hudi_core.errors import StorageError
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
@@ -26,7 +26,7 @@ PLANNED = "20260102000000000.compaction.requested"
 
 
 def trigger_on(table: Path, waited: Condition | None = None, **arguments: Any) -> HudiConditionTrigger:
-    found = condition_json(waited or InstantCondition("compaction"))
+    found = (waited or InstantCondition("compaction")).to_json()
     return HudiConditionTrigger(
         **{"table": str(table), "condition": found, "hudi_conn_id": None, "poll_interval": 0.01, **arguments}
     )
@@ -39,7 +39,7 @@ async def first_event(trigger: HudiConditionTrigger) -> TriggerEvent:
 def test_serialize_is_complete() -> None:
     given = {
         "table": "trips",
-        "condition": condition_json(InstantCondition("clean", "completed", "002", "001", "2026-01-02")),
+        "condition": InstantCondition("clean", "completed", "002", "001", "2026-01-02").to_json(),
         "hudi_conn_id": "other",
         "poll_interval": 7.0,
         "max_errors": 2,

@@ -10,22 +10,22 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.triggers.wait import AwaitedSource, HudiSourceTrigger
+from airflow_hudi.triggers.wait import AwaitedSource, HudiConditionTrigger
 from hudi_core.errors import StorageError, StorageNotFoundError
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 
 
-async def first_event(source: Path, **arguments: Any) -> TriggerEvent:
-    trigger = HudiSourceTrigger(source=str(source), hudi_conn_id=None, poll_interval=0.01, **arguments)
+def trigger_on(source: str, marker: str = "", conn_id: str | None = None, **arguments: Any) -> HudiConditionTrigger:
+    condition = AwaitedSource(source, marker, conn_id).to_json()
+    return HudiConditionTrigger(
+        table=source, condition=condition, hudi_conn_id=conn_id, poll_interval=0.01, **arguments
+    )
+
+
+async def first_event(source: Path, marker: str = "", **arguments: Any) -> TriggerEvent:
+    trigger = trigger_on(str(source), marker, **arguments)
     return await asyncio.wait_for(anext(trigger.run()), timeout=20)
-
-
-def test_serialize_is_complete() -> None:
-    given = {"source": "s3://b/rows", "marker": "_SUCCESS", "hudi_conn_id": None, "poll_interval": 7.0, "max_errors": 2}
-    path, arguments = HudiSourceTrigger(**given).serialize()
-    assert path == "airflow_hudi.triggers.wait.HudiSourceTrigger"
-    assert arguments == given
 
 
 def test_what_counts_as_a_source_that_is_there(tmp_path: Path) -> None:
@@ -80,26 +80,26 @@ async def test_fires_once_the_source_is_there(tmp_path: Path) -> None:
     await asyncio.sleep(0.1)
     assert not waiting.done()
     (tmp_path / "rows" / "_SUCCESS").touch()
-    assert (await waiting).payload == {"status": "success", "source": str(tmp_path / "rows")}
+    assert (await waiting).payload == {"status": "success", "table": str(tmp_path / "rows")}
 
 
 @pytest.mark.parametrize("name", ["rows", "rows/a.parquet"])
 def test_what_is_being_copied_has_not_arrived(tmp_path: Path, name: str) -> None:
     """A wait ends when two looks in a row show the same."""
     awaited = AwaitedSource(str(tmp_path / name), "", None)
-    assert not awaited.has_arrived()
+    assert awaited.check() is None
     (tmp_path / "rows").mkdir()
     for rows in (b"one", b"one, two"):
         (tmp_path / "rows" / "a.parquet").write_bytes(rows)
-        assert not awaited.has_arrived()
+        assert awaited.check() is None
     if name == "rows":
         (tmp_path / "rows" / "b.parquet._COPYING_").touch()
-        assert not awaited.has_arrived()
+        assert awaited.check() is None
         (tmp_path / "rows" / "b.parquet._COPYING_").rename(tmp_path / "rows" / "b.parquet")
-        assert not awaited.has_arrived()
-    assert awaited.has_arrived()
+        assert awaited.check() is None
+    assert awaited.check() == {}
     (tmp_path / "rows" / "_SUCCESS").touch()
-    assert AwaitedSource(str(tmp_path / "rows"), "_SUCCESS", None).has_arrived()
+    assert AwaitedSource(str(tmp_path / "rows"), "_SUCCESS", None).check() == {}
 
 
 async def test_storage_that_fails_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ async def test_storage_that_fails_is_looked_at_again(tmp_path: Path, monkeypatch
     event = await first_event(tmp_path / "rows", max_errors=3)
     assert event.payload == {
         "status": "error",
-        "source": str(tmp_path / "rows"),
+        "table": str(tmp_path / "rows"),
         "message": "slow down",
         "is_permanent": False,
     }
@@ -121,6 +121,6 @@ async def test_storage_that_fails_is_looked_at_again(tmp_path: Path, monkeypatch
 
 
 async def test_what_no_wait_can_mend_is_an_event_at_once(tmp_path: Path) -> None:
-    trigger = HudiSourceTrigger(source="s3://b/rows", hudi_conn_id="nowhere", poll_interval=0.01)
+    trigger = trigger_on("s3://b/rows", conn_id="nowhere")
     event = await asyncio.wait_for(anext(trigger.run()), timeout=20)
     assert (event.payload["status"], event.payload["is_permanent"]) == ("error", True)
