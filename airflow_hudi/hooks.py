@@ -19,7 +19,7 @@ from airflow.sdk import BaseHook, ObjectStoragePath
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.io import has_fs
 
-from airflow_hudi.exceptions import HudiConnectionUnreadable
+from airflow_hudi.task_fate import HudiConnectionUnreadable
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, CredentialsMissingError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 from airflow.sdk import BaseHook, BaseNotifier
 
-from airflow_hudi.exceptions import HudiNotificationFailed
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.results import FinishedWork, pending_named
+from airflow_hudi.task_fate import HudiNotificationFailed
 from hudi_core.errors import ConfigError, HudiError, masked, shortened
 from hudi_core.timeline.timeline import age_of
 

@@ -11,8 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeou
 
 from airflow_hudi import metrics
 from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, own_fields
-from airflow_hudi.conditions.condition import Condition
-from airflow_hudi.conditions.instant import ACTIONS, STATES, InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.condition import ACTIONS, STATES, Condition, InstantCondition, NoPendingCondition
 from airflow_hudi.conditions.writes import ALL, ANY, CommitCondition, PartitionCondition
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.task_store import TaskStore

@@ -1,5 +1,6 @@
-"""What becomes of a task, by the exit code of its job and by an error: the one rule of operators, sensors, triggers and
-asset events. Whether a connection is there: hooks.py. The codes: hudi_core/errors.py.
+"""What this provider's tasks fail with, and what becomes of a task, by the exit code of its job and by an error: the
+one rule of operators, sensors, triggers and asset events. Whether a connection is there: hooks.py. The codes:
+hudi_core/errors.py.
 
 | exit code of the job | the job | the task |
 |---|---|---|
@@ -19,15 +20,60 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from airflow_hudi.exceptions import HudiInputRefused
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, FormatError, HudiError, StorageError, UnsupportedError
+from hudi_core.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_RETRY,
+    ConfigError,
+    ConflictError,
+    ExecutionError,
+    FormatError,
+    HudiError,
+    StorageError,
+    UnsupportedError,
+)
 from hudi_core.request.results import BatchResult, JobResult, error_from_json
 
 log = logging.getLogger(__name__)
 
 UNSAID = "it did not report why; see its output above"
+
+
+class HudiSensorFailed(HudiError, AirflowException):
+    """A sensor's wait ended in an error; an AirflowException, so that soft_fail and never_fail apply."""
+
+
+class HudiInstantNotFound(ConfigError):
+    """The instant that a task is to run is not on the timeline, or one of another action: no retry finds it."""
+
+
+class HudiInputRefused(ConfigError):
+    """The job refused its input, for the reason and with the remedy that it named: no retry changes that."""
+
+
+class HudiInstantBusy(ConflictError):
+    """Another process ran the instant for longer than the task may wait; safe to retry."""
+
+
+class HudiNotificationFailed(HudiError):
+    """A webhook did not take a message."""
+
+
+class HudiTableUnreadable(StorageError):
+    """Tables that a task has to look at cannot be read now; a retry looks again."""
+
+
+class HudiConnectionUnreadable(StorageError):
+    """A secrets backend cannot be asked for a connection now; a retry asks again."""
+
+
+class HudiJobFailed(ExecutionError):
+    """The Spark job ended and the instant is not completed. A retry takes the instant over."""
+
+
+class HudiJobKilled(HudiJobFailed):
+    """The task was stopped, and stopped its Spark job."""
 
 
 class Fate(Enum):

@@ -28,7 +28,7 @@ from airflow.executors.workloads.trigger import RunTrigger
 from airflow.jobs.triggerer_job_runner import TriggerEventEntry, TriggerRunner, messages
 from airflow.models.trigger import Trigger
 
-from airflow_hudi.conditions.instant import InstantCondition
+from airflow_hudi.conditions.condition import InstantCondition
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from airflow_hudi.triggers.wait import HudiConditionTrigger
 from benchmarks.measure import peak_mib, percentiles

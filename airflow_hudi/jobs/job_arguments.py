@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.secrets import refuse_secrets
 from hudi_core.verbs.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
 
@@ -53,11 +52,6 @@ def _argument(job: JobRequest) -> str:
 
 def _as_yarn_leaves_it(token: re.Match[str]) -> str:
     return "} " if token[0] == "}" else _UNSAFE.sub(lambda found: _ESCAPES[found[0]], token[0])
-
-
-def refuse_secret_properties(conf: Mapping[str, str], *, remedy: str) -> None:
-    """Raises ConfigError for a Spark property that looks like a secret: more than the job can read them."""
-    refuse_secrets(conf, where="conf", remedy=remedy)
 
 
 def application_name(job: JobRequest) -> str:

@@ -10,12 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.task_store import TaskStore
-from airflow_hudi.jobs.waiting import Held, Patience, wait_for_others
+from airflow_hudi.jobs.waiting import Held, Patience, run_unless_stopped, wait_for_others
 from airflow_hudi.results import ELSEWHERE
-from airflow_hudi.task_fate import UNSAID, Fate, failure_of, fate_of, refused
+from airflow_hudi.task_fate import UNSAID, Fate, HudiInstantBusy, HudiJobFailed, failure_of, fate_of, refused
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.request.texts import bytes_of
@@ -65,9 +64,8 @@ class ByteBudget:
         self, request: RunRequest, last: Mapping[str, Any] | None, results: Iterable[Mapping[str, Any]]
     ) -> bool:
         """Whether a run with the result `last` may not be started any more. One that failed or was held may."""
-        if self.most is None or request.service not in _REWRITES or (last or {}).get("exit_code"):
-            return False
-        return not self.left(results)
+        is_bounded = self.most is not None and request.service in _REWRITES
+        return is_bounded and not (last or {}).get("exit_code") and not self.left(results)
 
 
 def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> RunRequest | None:
@@ -122,10 +120,8 @@ class Rounds:
             while self._left:
                 requests = self._budget.bounded([self._current[place] for place in self._left], self._results.values())
                 job = new_job(requests)
-                code = job.run()
-                if job.stopped:
-                    raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
-                if not self._take(requests, _results_of(job, code, len(requests))) and self._left:
+                results = _results_of(job, run_unless_stopped(job), len(requests))
+                if not self._take(requests, results) and self._left:
                     return self._held(patience)
             return None
 
@@ -148,16 +144,10 @@ class Rounds:
     def _held(self, patience: Patience) -> Held:
         first = self._results[self._left[0]]
         others = f" and {len(self._left) - 1} others" if len(self._left) > 1 else ""
-        what = f"Waiting to run {first['service']} of {first['table']}{others}: "
         reason = _failure_of(first) or "it did not report why"
-        return Held(
-            "others",
-            lambda seconds: (
-                f"{what}{reason}; tried again in {patience.poll_interval:.0f} s, and this task waits for "
-                f"up to {seconds:.0f} s more"
-            ),
-            HudiInstantBusy(reason),
-        )
+        said = f"Waiting to run {first['service']} of {first['table']}{others}: {reason}; tried again in "
+        said += f"{patience.poll_interval:.0f} s, and this task waits for up to "
+        return Held("others", lambda seconds: f"{said}{seconds:.0f} s more", HudiInstantBusy(reason))
 
 
 def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:

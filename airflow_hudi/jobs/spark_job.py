@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_hudi.hooks import asking_for
-from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
+from airflow_hudi.jobs.job_arguments import application_name, request_argument
 from airflow_hudi.jobs.job_log import JobLog, result_from
 from airflow_hudi.jobs.local_process import JobSettings, StartedJob
 from airflow_hudi.jobs.zip import entry_file, publish_zip
@@ -104,7 +104,7 @@ def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str])
         raise ConfigError(
             f"submit_kwargs may not set {', '.join(clash)}", remedy="use the operator's own arguments for them"
         )
-    refuse_secret_properties(conf, remedy=_CONF_REMEDY)
+    refuse_secrets(conf, where="conf", remedy=_CONF_REMEDY)
 
 
 def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:

@@ -35,7 +35,7 @@ class TaskStore:
     """The instant that a try of this task started and did not see completed."""
     after: _Kept[str | None] = _Kept("hudi_after", str, None)
     """The mark that was made before a try of this task planned an instant: one planned since may be its work
-    (conditions.instant.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
+    (conditions.condition.mark_before_planning). Of a task of many tables: when its first try began, in milliseconds.
     """
     unless_completed: _Kept[str | None] = _Kept("hudi_unless_completed", str, None)
     """The write that had not completed when a try of this task was first to roll it back."""

@@ -11,10 +11,19 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.results import found_completed
-from airflow_hudi.task_fate import UNSAID, Fate, failure_of, fate_of, refused
+from airflow_hudi.task_fate import (
+    UNSAID,
+    Fate,
+    HudiInstantBusy,
+    HudiInstantNotFound,
+    HudiJobFailed,
+    HudiJobKilled,
+    failure_of,
+    fate_of,
+    refused,
+)
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import Reminder
 from hudi_core.model.names import HUDI_HEARTBEATS, ClaimFolder, is_released
@@ -138,17 +147,21 @@ def run_until_completed(job: EngineJob, watch: InstantWatch, patience: Patience)
             raise HudiJobKilled(
                 f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over"
             )
-        if fate is Fate.FAILS_FOR_GOOD:
-            raise refused(job.result)
-        if fate is not Fate.WAITS:
-            raise HudiJobFailed(
-                f"the job ended with exit code {code}, instant {watch.requested_time} is still {instant.state.value}: "
-                f"{failure_of(job.result) or UNSAID}"
-            )
-        log.info("The job gave way at instant %s: %s", watch.requested_time, failure_of(job.result) or UNSAID)
+        still = f", instant {watch.requested_time} is still {instant.state.value}"
+        log.info("The job gave way at instant %s: %s", watch.requested_time, _why_it_gave_way(job, code, still))
         return _held(watch, instant, by_others, patience)
 
     return wait_for_others(attempt, lambda: job.stopped, patience)
+
+
+def _why_it_gave_way(job: EngineJob, code: int, still: str = "") -> str:
+    """Of a job to which others were in the way. Raises HudiInputRefused, HudiJobFailed for one that failed."""
+    reason, fate = failure_of(job.result) or UNSAID, fate_of(code)
+    if fate is Fate.FAILS_FOR_GOOD:
+        raise refused(job.result)
+    if fate is not Fate.WAITS:
+        raise HudiJobFailed(f"the job ended with exit code {code}{still}: {reason}")
+    return reason
 
 
 def _held(watch: InstantWatch, instant: Instant, by_others: list[Instant], patience: Patience) -> Held:
@@ -205,28 +218,24 @@ def run_until_done(job: EngineJob, patience: Patience, *, enough: Callable[[], b
     """
 
     def attempt() -> Result | Held | None:
-        fate = fate_of(code := job.run())
-        if job.stopped:
-            raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
-        if fate is Fate.DONE:
+        code = run_unless_stopped(job)
+        if fate_of(code) is Fate.DONE:
             return job.result if isinstance(job.result, Result) else None
-        reason = failure_of(job.result) or UNSAID
-        if fate is Fate.FAILS_FOR_GOOD:
-            raise refused(job.result)
-        if fate is not Fate.WAITS:
-            raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
+        reason = _why_it_gave_way(job, code)
         if enough():
             return None
         too_long = HudiInstantBusy(
             f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"
         )
-        return Held(
-            "others",
-            lambda seconds: (
-                f"Waiting to {job.subject}: {reason}; it is tried again in {patience.poll_interval:.0f} s, "
-                f"and this task waits for up to {seconds:.0f} s more"
-            ),
-            too_long,
-        )
+        said = f"Waiting to {job.subject}: {reason}; it is tried again in {patience.poll_interval:.0f} s, "
+        return Held("others", lambda seconds: f"{said}and this task waits for up to {seconds:.0f} s more", too_long)
 
     return wait_for_others(attempt, lambda: job.stopped, patience)
+
+
+def run_unless_stopped(job: EngineJob) -> int:
+    """The exit code of the job. Raises HudiJobKilled where it was stopped."""
+    code = job.run()
+    if job.stopped:
+        raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
+    return code

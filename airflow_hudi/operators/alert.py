@@ -9,12 +9,11 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.arguments import REQUIRED, CheckedArguments, is_literal, names_in, read_policies, tables_of
-from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.metrics import LookMetrics, is_measured
 from airflow_hudi.operators.base import XCOM
 from airflow_hudi.results import pending_named
-from airflow_hudi.task_fate import fails_for_good, is_permanent
+from airflow_hudi.task_fate import HudiTableUnreadable, fails_for_good, is_permanent
 from hudi_core.errors import HudiError
 from hudi_core.timeline.timeline import age_shown, pending_longer_than
 

@@ -22,7 +22,6 @@ from airflow_hudi.arguments import (
     verb_values,
 )
 from airflow_hudi.assets import describe_events
-from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob
 from airflow_hudi.jobs.local_process import JobSettings
@@ -32,7 +31,7 @@ from airflow_hudi.jobs.waiting import Patience, run_until_done
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
 from airflow_hudi.metrics import LookMetrics, is_measured
 from airflow_hudi.results import FinishedWork, document_of, finished_work
-from airflow_hudi.task_fate import fails_for_good
+from airflow_hudi.task_fate import HudiJobFailed, fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import check_options
 from hudi_core.errors import HudiError

@@ -15,11 +15,10 @@ from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferralTimeout
 
 from airflow_hudi.arguments import is_literal, verb_values
 from airflow_hudi.conditions.condition import seconds_in
-from airflow_hudi.exceptions import HudiJobKilled
 from airflow_hudi.hooks import is_absolute
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.results import document_of
-from airflow_hudi.task_fate import fails_for_good
+from airflow_hudi.task_fate import HudiJobKilled, fails_for_good
 from airflow_hudi.triggers.wait import AwaitedSource, HudiConditionTrigger, found_in
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.replacecommit import TOKEN_KEY

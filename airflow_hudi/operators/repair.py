@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from airflow_hudi.conditions.instant import newest_time
+from airflow_hudi.conditions.condition import newest_time
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
 from airflow_hudi.results import document_of
 from airflow_hudi.timeline_reader import TimelineReader

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from airflow_hudi.arguments import is_literal
-from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
+from airflow_hudi.conditions.condition import newest_time, of_action, oldest_pending
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
 from airflow_hudi.results import ELSEWHERE, NUMBERS, document_of, instant_result, work_seconds
 from hudi_core.errors import ConfigError

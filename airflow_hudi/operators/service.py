@@ -9,8 +9,7 @@ import time
 from typing import Any, ClassVar
 
 from airflow_hudi.arguments import is_literal
-from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
-from airflow_hudi.exceptions import HudiInstantNotFound
+from airflow_hudi.conditions.condition import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.waiting import InstantWatch, run_until_completed
 from airflow_hudi.operators.base import DRY_RUN, BaseHudiOperator
@@ -25,6 +24,7 @@ from airflow_hudi.results import (
     removed_result,
     work_seconds,
 )
+from airflow_hudi.task_fate import HudiInstantNotFound
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.options import planned_before
 from hudi_core.errors import ConfigError

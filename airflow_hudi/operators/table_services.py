@@ -12,11 +12,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi import metrics
 from airflow_hudi.arguments import check_literal_choice, is_literal, names_in, read_policies, tables_of
-from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed
 from airflow_hudi.jobs.rounds import ByteBudget, Rounds, has_done, is_held, shown
 from airflow_hudi.operators.base import XCOM, BaseHudiOperator, listed
 from airflow_hudi.results import finished_work
-from airflow_hudi.task_fate import Fate, fate_of
+from airflow_hudi.task_fate import Fate, HudiInstantBusy, HudiJobFailed, fate_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import ConfigError
@@ -96,7 +95,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     def new_reader(self) -> TimelineReader:
         """Of the first table; see BaseHudiOperator."""
-        self.table = self._tables()[0]
+        self.table = self.tables_of_work[0]
         return super().new_reader()
 
     def serve(self) -> dict[str, Any]:
@@ -142,7 +141,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         services = self._services()
         plans = self.mode == "both"
         requests = []
-        for table in self._tables():
+        for table in self.tables_of_work:
             for service in services:
                 given = {**fields, "table": self.hook.table_uri(table), "service": service}
                 if service != "archive":
@@ -165,7 +164,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         self._check_policy_alone()
         shared = {name: value for name, value in fields.items() if name != "table"}
         requests: list[RunRequest] = []
-        for table in self._tables():
+        for table in self.tables_of_work:
             address = self.hook.table_uri(table)
             policy = self._policies.of(address)
             quiet = policy.quiet(now)
@@ -194,9 +193,6 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     @property
     def tables_of_work(self) -> Sequence[str]:
-        return self._tables()
-
-    def _tables(self) -> list[str]:
         """Each once. Raises ConfigError without any."""
         return tables_of(names_in(self.tables), self._policies if self.policy else None)
 

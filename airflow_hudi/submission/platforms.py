@@ -12,14 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from airflow_hudi.jobs.job_arguments import (
-    LONGEST_ARGUMENT,
-    application_name,
-    refuse_secret_properties,
-    request_argument,
-)
+from airflow_hudi.jobs.job_arguments import LONGEST_ARGUMENT, application_name, request_argument
 from airflow_hudi.submission.job_files import JobFiles
 from hudi_core.errors import ConfigError
+from hudi_core.request.secrets import refuse_secrets
 from hudi_core.verbs.batch import JobRequest
 
 APP_NAME: Final = "spark.app.name"
@@ -52,7 +48,7 @@ def job_arguments(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> list[s
 def job_properties(conf: Conf) -> dict[str, str]:
     """A copy of the Spark properties. Raises ConfigError for one that looks like a secret, and one that is no text."""
     properties = dict(conf or {})
-    refuse_secret_properties(properties, remedy=_REMEDY)
+    refuse_secrets(properties, where="conf", remedy=_REMEDY)
     return properties
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_hudi.arguments import suggests_names
-from airflow_hudi.conditions.instant import ACTIONS
+from airflow_hudi.conditions.condition import ACTIONS
 from airflow_hudi.conditions.writes import is_of_writer, may_be_write, written
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.results import instant_named

@@ -11,12 +11,10 @@ from typing import Any, Final
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_hudi.conditions.condition import Condition
-from airflow_hudi.conditions.instant import InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.condition import Condition, InstantCondition, NoPendingCondition
 from airflow_hudi.conditions.writes import CommitCondition, PartitionCondition
-from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks import HudiHook, is_absolute
-from airflow_hudi.task_fate import in_words, is_permanent, may_pass
+from airflow_hudi.task_fate import HudiSensorFailed, in_words, is_permanent, may_pass
 from airflow_hudi.timeline_reader import Look
 from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import ConfigError, HudiError, Reminder, StorageNotFoundError

@@ -20,10 +20,9 @@ from airflow.sdk.io.fs import _register_filesystems
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from airflow_hudi.exceptions import HudiConnectionUnreadable
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.operators.service import HudiCleanOperator
-from airflow_hudi.task_fate import is_permanent, may_pass
+from airflow_hudi.task_fate import HudiConnectionUnreadable, is_permanent, may_pass
 from airflow_hudi.triggers.wait import HudiConditionTrigger
 from tests.support.fake_spark_submit import context
 from tests.support.submission_operators import ROOT, providers

@@ -15,11 +15,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from airflow_hudi.exceptions import HudiNotificationFailed
 from airflow_hudi.notifier import HudiNotifier
 from airflow_hudi.operators.service import HudiCleanOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from airflow_hudi.results import FinishedWork
+from airflow_hudi.task_fate import HudiNotificationFailed
 from tests.support.fake_spark_submit import Store, context
 from tests.support.golden_data import GoldenCase
 

@@ -19,7 +19,6 @@ from airflow.sdk.exceptions import (
 )
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.sensors import (
     BaseHudiSensor,
     HudiCommitSensor,
@@ -27,6 +26,7 @@ from airflow_hudi.sensors import (
     HudiNoPendingSensor,
     HudiPartitionSensor,
 )
+from airflow_hudi.task_fate import HudiSensorFailed
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from airflow_hudi.triggers.wait import HudiConditionTrigger, condition_of
 from hudi_core.errors import CorruptFileError, CredentialsMissingError, FormatError, StorageError, UnsupportedError

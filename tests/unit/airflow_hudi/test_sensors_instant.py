@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
-from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.sensors import HudiInstantSensor
+from airflow_hudi.task_fate import HudiSensorFailed
 from airflow_hudi.triggers.wait import HudiConditionTrigger
 from hudi_core.errors import ConfigError
 from tests.support.golden_data import GoldenCase

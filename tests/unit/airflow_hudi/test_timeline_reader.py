@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_hudi.conditions.instant import oldest_pending
+from airflow_hudi.conditions.condition import oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, UnsupportedVersionError
 from hudi_core.storage.local import LocalStorage

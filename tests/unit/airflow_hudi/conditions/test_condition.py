@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from airflow_hudi.conditions.condition import Condition, seconds_in
-from airflow_hudi.conditions.instant import InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.condition import Condition, InstantCondition, NoPendingCondition, seconds_in
 from airflow_hudi.conditions.writes import CommitCondition, PartitionCondition
 from airflow_hudi.triggers.wait import AwaitedSource, condition_of
 from hudi_core.errors import ConfigError

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.exceptions import HudiInputRefused, HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs.rounds import ByteBudget, Rounds, has_done, is_held, shown
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.jobs.waiting import Patience
+from airflow_hudi.task_fate import HudiInputRefused, HudiJobFailed, HudiJobKilled
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.request.results import BatchResult, InstantResult, JobResult, Result
 from hudi_core.verbs.batch import BatchRequest, batch_result

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from airflow_hudi.exceptions import HudiInstantBusy, HudiJobKilled
 from airflow_hudi.jobs import waiting
 from airflow_hudi.jobs.waiting import Held, Patience, wait_for_others
+from airflow_hudi.task_fate import HudiInstantBusy, HudiJobKilled
 
 PATIENCE = Patience(poll_interval=10, timeout=35)
 

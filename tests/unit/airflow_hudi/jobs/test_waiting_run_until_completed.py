@@ -9,15 +9,15 @@ from unittest.mock import patch
 
 import pytest
 
-from airflow_hudi.exceptions import (
+from airflow_hudi.jobs import waiting
+from airflow_hudi.jobs.waiting import Finished, InstantWatch, Patience, run_until_completed, run_until_done
+from airflow_hudi.task_fate import (
     HudiInputRefused,
     HudiInstantBusy,
     HudiInstantNotFound,
     HudiJobFailed,
     HudiJobKilled,
 )
-from airflow_hudi.jobs import waiting
-from airflow_hudi.jobs.waiting import Finished, InstantWatch, Patience, run_until_completed, run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConflictError, ExecutionError, FormatError, StorageError
 from hudi_core.model.names import CLAIMS, HUDI_HEARTBEATS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.operators import alert
 from airflow_hudi.operators.alert import HudiAlertOperator
+from airflow_hudi.task_fate import HudiTableUnreadable
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from hudi_core.errors import StorageError, TimelineError
 from hudi_core.timeline.timeline import LONG_AGO

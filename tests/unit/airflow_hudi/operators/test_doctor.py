@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
+from airflow_hudi.task_fate import HudiJobFailed
 from tests.support.fake_spark_submit import RENDERED, context, requests
 from tests.support.golden_data import GoldenCase
 

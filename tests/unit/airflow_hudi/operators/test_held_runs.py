@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_hudi.exceptions import HudiInstantBusy
 from airflow_hudi.jobs import rounds, waiting
 from airflow_hudi.jobs.engine_job import EngineJob
+from airflow_hudi.task_fate import HudiInstantBusy
 from hudi_core.table import HudiTable
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.owner import Owner

@@ -17,12 +17,12 @@ from airflow.sdk.io.fs import _register_filesystems
 from airflow.utils.types import DagRunType
 from fsspec.implementations.memory import MemoryFileSystem
 
-from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled, HudiSensorFailed
 from airflow_hudi.operators.overwrite import (
     BaseHudiOverwriteOperator,
     HudiDeletePartitionOperator,
     HudiInsertOverwriteOperator,
 )
+from airflow_hudi.task_fate import HudiJobFailed, HudiJobKilled, HudiSensorFailed
 from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
 from hudi_core.verbs.overwrite import InsertOverwriteRequest

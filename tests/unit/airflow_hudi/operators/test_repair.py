@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 from airflow_hudi.operators.repair import (
     BaseHudiVerbOperator,
@@ -20,6 +19,7 @@ from airflow_hudi.operators.repair import (
     HudiTakeoverOperator,
     HudiUnscheduleOperator,
 )
+from airflow_hudi.task_fate import HudiJobFailed
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase

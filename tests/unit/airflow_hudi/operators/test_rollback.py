@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.rollback import HudiRollbackOperator
+from airflow_hudi.task_fate import HudiJobFailed
 from hudi_core.table import HudiTable
 from tests.support.changed_tables import open_context
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests

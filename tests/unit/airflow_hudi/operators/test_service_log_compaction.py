@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.service import HudiLogCompactionOperator
+from airflow_hudi.task_fate import HudiJobFailed
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase

@@ -16,12 +16,12 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.task_fate import HudiJobFailed
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.results import job_result_from_json
 from hudi_core.table import HudiTable

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.conditions.instant import InstantCondition
+from airflow_hudi.conditions.condition import InstantCondition
 from airflow_hudi.hooks import HudiHook
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import shared_timeline, timeline_events, wait

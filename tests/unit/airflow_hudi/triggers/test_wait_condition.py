@@ -11,8 +11,7 @@ from airflow.models.trigger import Trigger
 from airflow.serialization.decoders import smart_decode_trigger_kwargs
 from airflow.triggers.base import TriggerEvent
 
-from airflow_hudi.conditions.condition import Condition
-from airflow_hudi.conditions.instant import InstantCondition, NoPendingCondition
+from airflow_hudi.conditions.condition import Condition, InstantCondition, NoPendingCondition
 from airflow_hudi.conditions.writes import CommitCondition, PartitionCondition
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import wait

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_hudi.conditions.instant import (
+from airflow_hudi.conditions.condition import (
     InstantCondition,
     first_planned,
     mark_before_planning,
