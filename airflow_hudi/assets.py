@@ -99,11 +99,8 @@ def hudi_asset(
     """An asset that has an event whenever something is new on the table's timeline, or stays pending there, for the
     schedule of a DAG. The triggerer looks at the table while such a DAG is active. Events that come before a run starts
     are one run, so what it runs should be all that is pending, not the instants of one event. Arguments, and what an
-    event holds: HudiTimelineEventTrigger.
-
-    Airflow keeps one watcher of an asset, that of the file that it has parsed last. So what the watcher does is in the
-    asset's address: another connection of a table below a base path, and another interval than the default, are another
-    asset, which begins anew. Of a URI it is up to the DAG files to name one connection.
+    event holds: HudiTimelineEventTrigger. Airflow keeps one watcher of an asset, that of the file that it has parsed
+    last: so the asset's address says what its watcher does (docs/airflow.md#events).
 
     :param table: the table's URI, or its path below the connection's base path
     :param name: of the asset; without one it is its address
@@ -200,13 +197,9 @@ def describe_events(
     works: Sequence[FinishedWork],
     look_of: Callable[[str], Look],
 ) -> None:
-    """Fills in the events of a task's outlets.
-
-    The event of a table's asset (table_asset) has the payload of HudiTimelineEventTrigger as its extra, with the
-    instants that the task, or an earlier try of it, completed; changed_partitions_asset has one for each partition
-    whose rows they changed. An AssetAlias, for tasks whose tables are not known when the DAG is parsed, gets an event
-    of the asset of each table that something was done to. A table that cannot be read is looked at again after some
-    seconds where that may help; then it has no event, and the log says why.
+    """Fills in the events of a task's outlets, as docs/airflow.md#events says: those of table_asset with the instants
+    that the task, or an earlier try of it, completed, of changed_partitions_asset, and of an AssetAlias. A table that
+    cannot be read is looked at again after some seconds where that may help.
     """
     aliases = [item for item in outlets if isinstance(item, AssetAlias)]
     assets = {item.uri: item for item in outlets if isinstance(item, Asset) and item.uri.startswith(f"{SCHEME}://")}

@@ -12,7 +12,7 @@ import httpx
 from airflow.sdk import BaseHook, BaseNotifier
 
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.results import FinishedWork, pending_named
+from airflow_hudi.results import pending_named
 from airflow_hudi.task_fate import HudiNotificationFailed
 from hudi_core.errors import ConfigError, HudiError, masked, shortened
 from hudi_core.timeline.timeline import age_of
@@ -89,7 +89,8 @@ class HudiNotifier(BaseNotifier):
         named = {name: getattr(ti, name, None) for name in ("dag_id", "task_id", "run_id", "try_number")}
         error = shortened(masked(str(error))) if error else None
         first = self.text or f"{named['dag_id']}.{named['task_id']} of {named['run_id']}: {error or 'done'}"
-        url, done = getattr(ti, "log_url", None), _done_by(task)
+        url, works = getattr(ti, "log_url", None), getattr(task, "works", ())
+        done = [{name: getattr(work, name) for name in _DONE} for work in works if not work.earlier]
         lines = [first, *([url] if url else ()), *map(_work_shown, done[:_MOST])]
         if len(done) > _MOST:
             lines.append(f"and {len(done) - _MOST} more")
@@ -138,11 +139,6 @@ def _pending_on(table: str, hook: HudiHook) -> dict[str, Any]:
         log.warning("%s is not described in the message", table, exc_info=True)
         found["error"] = shortened(masked(f"{type(error).__name__}: {error}"))
     return found
-
-
-def _done_by(task: Any) -> list[dict[str, Any]]:
-    works: Sequence[FinishedWork] = getattr(task, "works", ())
-    return [{name: getattr(work, name) for name in _DONE} for work in works if not work.earlier]
 
 
 def _work_shown(work: dict[str, Any]) -> str:

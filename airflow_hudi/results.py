@@ -161,7 +161,10 @@ def _work(table: str, service: str, item: Mapping[str, Any]) -> FinishedWork:
         service,
         item.get("instant"),
         bool(item.get("already_completed") or item.get("repeated")),
-        *(item.get(name) for name in ("seconds", "bytes_written", "files_written", "records")),
-        elsewhere=item.get("reason") == ELSEWHERE,
-        files_deleted=int(item.get("files_deleted") or 0),
+        item.get("seconds"),
+        item.get("bytes_written"),
+        item.get("files_written"),
+        item.get("records"),
+        item.get("reason") == ELSEWHERE,
+        int(item.get("files_deleted") or 0),
     )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class HudiAlertOperator(BaseOperator, metaclass=CheckedArguments):
     """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
     `alerts: {pending_age: …}` of the table's policy, outside of its quiet hours, so that whatever reports failed tasks
-    reports it. One listing for each table. A table that cannot be looked at keeps no other from being looked at; the
-    task then fails at the end, with retries where there is no alert and one may help.
+    reports it. A table that cannot be looked at fails the task at the end, with retries where there is no alert and one
+    may help.
 
     XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}], "errors": [{"table", "error"}]}`, also
     when the task fails.

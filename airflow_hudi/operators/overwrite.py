@@ -38,8 +38,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     """Replaces what partitions hold, once for each data interval or partition of the schedule.
 
     The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing and
-    succeeds. So retries, cleared tasks and backfills that are run twice or side by side write their rows once. A task
-    whose earlier try was killed takes back what is left of it. `nothing_to_do` is `succeed` by default.
+    succeeds. `nothing_to_do` is `succeed` by default.
 
     XCom: `{"table", "token", "instant", "operation", "partitions", "replaced_file_groups", "files_written", "records",
     "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do. Where the work
@@ -49,9 +48,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     :param partitions: paths of partitions, as a list, or as a text that separates them by commas or lines. Those of a
         list are taken as they are: an empty one is the partition of a table without partition columns (templated)
     :param token: the name of the work, by which an interval is written again; empty for that of DAG, task and data
-        interval, or partition date where the run's schedule has partitions, or run id where it has neither or the run
-        was not started by the schedule or a backfill, and of a mapped task also its index and what it writes
-        (templated)
+        interval (token_of, templated)
     :param dry_run: whether the work is only reported (BaseHudiOperator.preview); may be rendered (templated)
     """
 

@@ -97,26 +97,16 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             elsewhere = ELSEWHERE if instants else REASON_OUT_OF_REACH
             return self.nothing_planned((result and result.reason) or elsewhere)
         seconds = work_seconds(instants, time.monotonic() - started)
-        rollbacks = [
-            instant_result(reader, item, seconds=seconds, already_completed=False, result=result) for item in completed
-        ]
-        total = {
-            **rollbacks[-1],
-            **{name: sum(rollback[name] for rollback in rollbacks) for name in NUMBERS},
-            "instants": [
-                {
-                    "instant": item.requested_time,
-                    "target": _target(reader.active().read_of(item)),
-                    "files_deleted": rollback["files_deleted"],
-                }
-                for item, rollback in zip(completed, rollbacks, strict=True)
-            ],
-        }
+        rollbacks, undone = [], []
+        for item in completed:
+            rollback = instant_result(reader, item, seconds=seconds, already_completed=False, result=result)
+            target = next(map(str, reader.active().read_of(item).get("commitsRollback") or ()), None)
+            rollbacks.append(rollback)
+            undone.append(
+                {"instant": rollback["instant"], "target": target, "files_deleted": rollback["files_deleted"]}
+            )
+        numbers = {name: sum(rollback[name] for rollback in rollbacks) for name in NUMBERS}
+        total = {**rollbacks[-1], **numbers, "instants": undone}
         store.finish({name: total[name] for name in ("instant", *NUMBERS, "instants")})
         self.log.info("Rolled back %d writes: %s", len(completed), total)
         return total
-
-
-def _target(metadata: dict[str, Any]) -> str | None:
-    targets = metadata.get("commitsRollback") or []
-    return str(targets[0]) if targets else None

@@ -34,16 +34,12 @@ _NOTHING: Final[dict[str, Any]] = {"tables": 0, "done": 0, "nothing": 0, "failed
 class HudiTableServicesOperator(BaseHudiOperator):
     """Runs services of one or many tables: what is pending, and with mode `both` what is due.
 
-    All tables are one job: the services of one table in their order, tables side by side, and the failure of one stops
-    no other. The task fails at the end when one failed, without retries where every failure is bad input. A retry
-    begins again: what is completed has nothing to do, and is in the result and the asset events of the try that
-    succeeds. Requests that other processes stand in the way of are repeated for `conflict_timeout` when all else is
-    done, and have failed then. With a policy nothing is started in the table's quiet hours: the result of a retry in
-    them is what was done before.
+    All tables are one job (docs/airflow.md#many-tables). The task fails at the end when a run failed, without retries
+    where every failure is bad input. A retry begins again: what is completed has nothing to do, and is in the result
+    and the asset events of the try that succeeds. Runs that others hold are repeated for `conflict_timeout`.
 
     XCom, also when the task fails: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service",
-    "exit_code", "engine", "instants", "reason", "error"}]}`: how many tables there were, and how many runs did
-    something, had nothing to do, and failed; the sum of the runs' seconds.
+    "exit_code", "engine", "instants", "reason", "error"}]}`; `done`, `nothing` and `failed` count runs.
 
     :param tables: the tables, as a list or separated by commas, each as `table` of the other operators; empty: those of
         the policy file (templated)

@@ -60,10 +60,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
     "partitions", "rows"}]}`; the last three members are of completed writes. Where the watcher is, is kept in the
-    asset's state store once the event is in Airflow's database: after a restart of the triggerer no event is lost, and
-    the last ones may come again. Of completed writes it begins with those that complete after its first look; what was
-    archived while nothing looked has no event, and the log warns of it. Watchers of one table with one interval are one
-    stream, and share their looks with the other triggers of the table (shared_timeline).
+    asset's state store once the event is in Airflow's database. Of completed writes it begins with those that complete
+    after its first look. Watchers of one table with one interval are one stream (docs/airflow.md#events).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
