@@ -1,10 +1,10 @@
 """Frozen dataclasses as text: units and results, which protocol.py packs for a run.
 
 The form follows the annotations of a class and is worked out once per class. A dataclass becomes the list of its
-fields, an enum its value, bytes base64, a Decimal its text, a set a sorted list; a value of a union becomes a pair of
-its class's name and itself. Both sides run the same release; what does not fit the form exactly is refused. A value
-comes back equal and of the same types, but a Sequence as a tuple, and within `Any` tuples as lists. `Annotated[X,
-form]` crosses as the type `form`.
+fields, an enum its value, bytes base64, a Decimal, date or datetime its text, a set a sorted list; a value of a union
+becomes a pair of its class's name and itself. Both sides run the same release; what does not fit the form exactly is
+refused. A value comes back equal and of the same types, but a Sequence as a tuple, and within `Any` tuples as lists.
+`Annotated[X, form]` crosses as the type `form`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import base64
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import cache, partial
@@ -145,6 +146,8 @@ _SIMPLE: dict[Any, _Form] = {
         lambda raw: base64.b64decode(_read_type(str, raw), validate=True),
     ),
     Decimal: _Form(str, lambda raw: Decimal(_read_type(str, raw))),
+    date: _Form(date.isoformat, lambda raw: date.fromisoformat(_read_type(str, raw))),
+    datetime: _Form(datetime.isoformat, lambda raw: datetime.fromisoformat(_read_type(str, raw))),
     **dict.fromkeys((Any, object), _Form(None, _as_it_is)),
 }
 
@@ -238,23 +241,31 @@ def _union(members: tuple[Any, ...]) -> _Form:
     if len(kinds) == 1:
         return _optional(_form(kinds[0]))
     optional = NoneType in members
-    forms = {get_origin(item) or item: _form(item) for item in kinds}
-    by_type = {kind: (kind.__name__, form.write) for kind, form in forms.items()}
-    by_name = {kind.__name__: (form.read, form.types) for kind, form in forms.items()}
+    by_type: dict[Any, tuple[str, _Convert | None]] = {}
+    by_name: dict[str, tuple[_Convert, frozenset[type] | None]] = {}
+
+    def work_out() -> None:
+        """When the first value crosses: a class may hold a union of which it is one."""
+        forms = {get_origin(item) or item: _form(item) for item in kinds}
+        by_name.update({kind.__name__: (form.read, form.types) for kind, form in forms.items()})
+        by_type.update({kind: (kind.__name__, form.write) for kind, form in forms.items()})
 
     def write(value: Any) -> Any:
         if value is None and optional:
             return None
-        found = by_type.get(type(value))
-        if found is None:
+        if not by_type:
+            work_out()
+        if type(value) not in by_type:
             raise TypeError(f"{_name_of(value)} is none of {', '.join(by_name)}")
-        name, convert = found
+        name, convert = by_type[type(value)]
         return name, value if convert is None else convert(value)
 
     def read(raw: Any) -> Any:
         if raw is None and optional:
             return None
         name, value = _list(raw, 2)
+        if not by_name:
+            work_out()
         convert, types = by_name[name]
         return value if types is not None and type(value) in types else convert(value)
 

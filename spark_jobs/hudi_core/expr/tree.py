@@ -1,4 +1,5 @@
-"""The expression tree of every engine's predicate (RFC-27, HudiExpression): values only, no evaluation.
+"""The expression tree of every engine's predicate (RFC-27, HudiExpression): values only, no evaluation. It travels to
+executors as engine/serializer.py writes it.
 
 A predicate is an `Expr`; it compares operands: columns, literals, and calls of the functions of `functions.py`.
 """
@@ -15,8 +16,6 @@ from typing import Final, TypeAlias
 from hudi_core.errors import ConfigError
 
 Value: TypeAlias = bool | int | decimal.Decimal | float | str | bytes | dt.date | dt.datetime | None
-Operand: TypeAlias = "Column | Literal | Call"
-Expr: TypeAlias = "And | Or | Not | Compare | In | IsNull | StartsWith | Like | Constant"
 
 EQ, NE, LT, LE, GT, GE, SAME = "=", "<>", "<", "<=", ">", ">=", "<=>"
 OPERATORS: Final = frozenset({EQ, NE, LT, LE, GT, GE, SAME})
@@ -150,6 +149,10 @@ class Constant:
     """True, false, or NULL (None) for every row."""
 
     value: bool | None
+
+
+Operand: TypeAlias = Column | Literal | Call
+Expr: TypeAlias = And | Or | Not | Compare | In | IsNull | StartsWith | Like | Constant
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:

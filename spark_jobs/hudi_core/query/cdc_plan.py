@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.read_spec import of_predicate, select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -22,7 +23,7 @@ from hudi_core.model.partition import check_relative_path, join
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
 from hudi_core.query.context import ReadContext
-from hudi_core.query.read_plan import ReadPlan, split_of
+from hudi_core.query.read_plan import ChangeQuery, ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import common_part, predicate_of, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -58,7 +59,7 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     finder.check(changes)
     schema = table_schema(context.storage, context.config, timeline)
     common = common_part(context, reader_spec(context, schema, timeline, merge_logs=True))
-    common["changes"] = {"columns": output.names, "predicate": predicate}
+    common["changes"] = to_text(ChangeQuery(tuple(output.names), predicate))
     files = sum(len(change.files()) for change in changes)
     return ReadPlan(output, common, tuple(map(split_of, changes)), files)
 

@@ -20,6 +20,7 @@ from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
+from hudi_core.expr.tree import Expr
 from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
@@ -84,7 +85,8 @@ def read_split(
         ) from error
     data = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(data, spec, on_corrupt), changes, from_text(Change, part).check())
+        reader, change = ChangeReader(data, spec, on_corrupt), from_text(Change, part).check()
+        yield from _changes(reader, from_text(ChangeQuery, changes), change)
         return
     file_slice = check_slice(from_text(FileSlice, part))
     rows = SliceReader(data, spec, on_corrupt=on_corrupt).read(file_slice, row_groups=row_groups)
@@ -100,17 +102,20 @@ def _prepared(text: str, *, of_any_commit: bool) -> tuple[ReaderSpec, RowGroups 
     return spec, None if spec.bound is None else row_group_chooser(spec.bound, spec)
 
 
-def _changes(reader: ChangeReader, query: Json, change: Change) -> Iterator[pa.RecordBatch]:
-    try:
-        columns, predicate = [str(name) for name in query["columns"]], query["predicate"]
-    except (KeyError, TypeError) as error:
-        message = f"a change-data read is not what this version writes: {error!r}"
-        raise ConfigError(message, remedy="plan the read again by this version") from error
-    row_filter = None if predicate is None else of_predicate(predicate, CDC_SCHEMA)
+@dataclass(frozen=True, slots=True)
+class ChangeQuery:
+    """What a change-data query returns of CDC_SCHEMA: columns, and the rows of a predicate, None for all."""
+
+    columns: tuple[str, ...]
+    predicate: Expr | None
+
+
+def _changes(reader: ChangeReader, query: ChangeQuery, change: Change) -> Iterator[pa.RecordBatch]:
+    row_filter = None if query.predicate is None else of_predicate(query.predicate, CDC_SCHEMA)
     for batch in reader.read(change):
         kept = batch if row_filter is None else row_filter.apply(batch)
         if kept.num_rows:
-            yield kept.select(columns)
+            yield kept.select(query.columns)
 
 
 def _flagged(batches: Iterator[pa.RecordBatch], replaced_by: str | None) -> Iterator[pa.RecordBatch]:

@@ -10,8 +10,8 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import to_text
-from hudi_core.expr.json_form import to_json
 from hudi_core.expr.sql import parse_predicate
+from hudi_core.expr.tree import Expr
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.index.skipping import PruneReport, SkippingPlan
@@ -27,9 +27,9 @@ COUNTED_PARTITIONS: Final = 1000
 """In a table with more partitions, those that the predicate excludes by path are not listed or counted."""
 
 
-def predicate_of(request: ReadRequest) -> Json | None:
+def predicate_of(request: ReadRequest) -> Expr | None:
     """The request's predicate, None when it has none. Raises ConfigError naming the fragment that cannot be read."""
-    return None if request.where is None else to_json(parse_predicate(request.where, request.dialect))
+    return None if request.where is None else parse_predicate(request.where, request.dialect)
 
 
 def reader_spec(

@@ -18,11 +18,10 @@ from hudi_core.codec.avro.arrow_types import only_mark
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
 from hudi_core.codec.avro.schema import field as avro_field
 from hudi_core.config.table_config import TableConfig
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.expr.bind import bind
 from hudi_core.expr.bound import Bound, row_mask
-from hudi_core.expr.json_form import from_json
+from hudi_core.expr.tree import Expr
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.partition_values import PartitionColumns, as_text, partition_columns, path_values
 from hudi_core.model.names import COMMIT_TIME, OPERATION, spelled
@@ -147,11 +146,9 @@ def of_commit_times(times: frozenset[str]) -> RowFilter:
     return RowFilter(frozenset({COMMIT_TIME}), lambda batch: pc.is_in(batch.column(COMMIT_TIME), value_set=values))
 
 
-def of_predicate(predicate: Json, schema: pa.Schema) -> RowFilter:
-    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`. Raises ConfigError for
-    an expression that is none, or does not fit the columns.
-    """
-    return _of_bound(bind(from_json(predicate), schema))
+def of_predicate(predicate: Expr, schema: pa.Schema) -> RowFilter:
+    """Keeps the rows that satisfy it. Raises ConfigError for one that does not fit the columns of `schema`."""
+    return _of_bound(bind(predicate, schema))
 
 
 def _of_bound(bound: Bound) -> RowFilter:
@@ -163,7 +160,7 @@ class ReaderSpec:
     """One query, as its tasks see it. `schema` is the table's Avro schema without meta fields. `latest_instant` is the
     newest requested time whose log blocks are read; None reads none. `merge_logs` is off for a read-optimized query.
     `columns` None is all. `commit_times`, of an incremental query, are the requested times of the instants whose rows
-    are kept. `predicate` (expr.json_form) may name columns that are not among `columns`; its local times are of `zone`,
+    are kept. `predicate` may name columns that are not among `columns`; its local times are of `zone`,
     None is UTC. `history` is SchemaHistory.to_json of a table that schema-on-read changed.
     """
 
@@ -174,7 +171,7 @@ class ReaderSpec:
     merge_logs: bool
     columns: tuple[str, ...] | None = None
     commit_times: frozenset[str] | None = None
-    predicate: Json | None = None
+    predicate: Expr | None = None
     zone: str | None = None
     history: list[list[Any]] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -195,7 +192,7 @@ class ReaderSpec:
         """The predicate over all columns. Raises ConfigError naming a column or literal that does not fit."""
         if self.predicate is None:
             return None
-        return bind(from_json(self.predicate), self.output.all, zone=self.zone)
+        return bind(self.predicate, self.output.all, zone=self.zone)
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.expr.tree import And
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
@@ -29,6 +30,7 @@ from hudi_core.metadata_table.write.staged_logs import StagedShard
 from hudi_core.services.clean.job import CleanedFiles, CleanUnit
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_spark.read import ReadBin
+from tests.support.random_predicates import predicates
 
 CLASSES = (
     CleanUnit,
@@ -75,6 +77,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return SIMPLE[hint]
     if origin is Annotated:
         return values_of(arguments[1])
+    if And in arguments:
+        return st.none() | predicates()
     if origin in (Union, UnionType):
         return st.one_of([values_of(item) for item in arguments])
     if origin is not None and issubclass(origin, Mapping):

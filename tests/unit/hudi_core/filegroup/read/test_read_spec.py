@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
+from hudi_core.expr.tree import Column, Compare, Literal
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from tests.support.golden_data import GoldenCase
 from tests.support.slice_readers import opened, rows
 
 Golden = Callable[[str, str], GoldenCase]
-PREDICATE: dict[str, Any] = {"op": ">", "left": {"column": ["ts"]}, "right": {"literal": "integer", "value": "0"}}
+PREDICATE = Compare(">", Column(("ts",)), Literal.of(0))
 
 
 def rebuilt(spec: ReaderSpec) -> ReaderSpec:
@@ -84,9 +84,8 @@ def test_commit_times() -> None:
 
 
 def test_predicate() -> None:
-    predicate = {"op": ">", "left": {"column": ["N"]}, "right": {"literal": "integer", "value": "1"}}
-    keeps = of_predicate(predicate, BATCH.schema)
+    keeps = of_predicate(Compare(">", Column(("N",)), Literal.of(1)), BATCH.schema)
     assert keeps.columns == {"n"}, "spelled as in the schema"
     assert keeps.apply(BATCH)["n"].to_pylist() == [2, 3]
     with pytest.raises(ConfigError, match="other"):
-        of_predicate({**predicate, "left": {"column": ["other"]}}, BATCH.schema)
+        of_predicate(Compare(">", Column(("other",)), Literal.of(1)), BATCH.schema)

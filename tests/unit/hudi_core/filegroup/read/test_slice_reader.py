@@ -29,7 +29,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
 from hudi_core.expr.bind import bind
 from hudi_core.expr.bound import row_mask
-from hudi_core.expr.json_form import from_json
+from hudi_core.expr.tree import Column, Compare, Literal, Or
 from hudi_core.filegroup.read import slice_reader as reader_module
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import CommittedInstants
@@ -51,9 +51,8 @@ from tests.support.slice_readers import opened, rows
 Golden = Callable[[str, str], GoldenCase]
 
 
-def compared(column: str, operator: str, kind: str, value: str) -> dict[str, Any]:
-    """A predicate as JSON."""
-    return {"op": operator, "left": {"column": [column]}, "right": {"literal": kind, "value": value}}
+def compared(column: str, operator: str, value: Any) -> Compare:
+    return Compare(operator, Column((column,)), Literal.of(value))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_predicates_are_checked_on_rows_after_the_merge(
     whole = rows(reader, slices)
     column = "dt" if "dt" in whole.column_names else "event_time"
     value = sorted(whole[column].to_pylist())[whole.num_rows // 2]
-    predicate = {"op": "or", "terms": [compared("ts", "<", "integer", "1010"), compared(column, "=", "text", value)]}
+    predicate = Or((compared("ts", "<", 1010), compared(column, "=", value)))
     expected = whole.filter(pc.or_(pc.less(whole["ts"], 1010), pc.equal(whole[column], value)))
     assert 0 < expected.num_rows < whole.num_rows
     filtering, _ = opened(table, snapshot=snapshot, predicate=predicate)
@@ -126,7 +125,7 @@ def test_predicates_are_checked_on_rows_after_the_merge(
 
 def test_row_filter_of_the_caller_is_one_more(golden: Golden) -> None:
     table = golden("9", "mor_basic").table
-    reader, slices = opened(table, predicate=compared("qty", ">", "integer", "3"))
+    reader, slices = opened(table, predicate=compared("qty", ">", 3))
     whole = rows(opened(table)[0], slices)
     odd = RowFilter(frozenset({"ts"}), lambda batch: pc.equal(pc.bit_wise_and(batch["ts"], 1), 1))
     expected = whole.filter(pc.and_(pc.greater(whole["qty"], 3), pc.equal(pc.bit_wise_and(whole["ts"], 1), 1)))
@@ -468,10 +467,7 @@ def test_statistics_of_a_float_that_has_become_a_double_rule_nothing_out_wrongly
     pq.write_table(old, tmp_path / file_slice.base_file.path, row_group_size=1)
     every = reader.output_schema()
     for value, key in ((1.1, "a"), (2.2, "b")):
-        predicate = from_json(
-            {"op": "=", "left": {"column": ["v"]}, "right": {"literal": "double", "value": repr(value)}}
-        )
-        bound = bind(predicate, every)
+        bound = bind(compared("v", "=", value), every)
         chooser = row_group_chooser(bound, reader.spec)
         keep = RowFilter(frozenset({"v"}), lambda batch, bound=bound: row_mask(bound, batch))
         assert rows(reader, [file_slice], ["id"], row_filter=keep, row_groups=chooser)["id"].to_pylist() == [key]
