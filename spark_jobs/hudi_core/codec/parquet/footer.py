@@ -171,18 +171,6 @@ class File:
     column_orders: Final = 7
 
 
-class Element:
-    kind: Final = 1
-    length: Final = 2
-    repetition: Final = 3
-    name: Final = 4
-    children: Final = 5
-    converted: Final = 6
-    scale: Final = 7
-    precision: Final = 8
-    logical: Final = 10
-
-
 class Group:
     columns: Final = 1
     plain: Final = 2

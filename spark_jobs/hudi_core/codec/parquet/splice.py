@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,6 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import (
     Chunk,
     Column,
-    Element,
     File,
     Group,
     Location,
@@ -38,12 +37,6 @@ _WRITERS: Final = re.compile(rb"parquet-mr version 1\.(?:[89]|\d\d)\.|parquet-cp
 _VALUE_BYTES: Final = 2
 """Bytes of a footer for each of its values, at least: 2.4 in files of Arrow, 4.7 in those of Hudi."""
 _DICTIONARY_PAGE: Final = 2
-_CONVERTED: Final[Mapping[int, tuple[Any, ...] | None]] = {
-    0: (1,), 1: (2,), 2: None, 3: (3,), 4: (4,), 6: (6,), 7: (7, True, 1), 8: (7, True, 2), 9: (8, True, 1),
-    10: (8, True, 2), 11: (10, 8, False), 12: (10, 16, False), 13: (10, 32, False), 14: (10, 64, False),
-    15: (10, 8, True), 16: (10, 16, True), 17: (10, 32, True), 18: (10, 64, True), 19: (12,), 20: (13,),
-}  # fmt: skip
-"""What each ConvertedType is as a LogicalType (LogicalTypes.md); MAP_KEY_VALUE says nothing."""
 
 
 class RowGroupSource:
@@ -74,13 +67,10 @@ class RowGroupSource:
         if self.file.hybrid_columns:
             return f"its columns are in the hybrid calendar: {', '.join(self.file.hybrid_columns)}"
         try:
-            if _elements(self._tree) != _elements(target):
+            if not _is_same(schema_of(self.file.metadata), schema_of(pq.read_metadata(io.BytesIO(empty)))):
                 return "it has another schema"
             if encode_struct({1: self._tree[File.column_orders]}) != encode_struct({1: target[File.column_orders]}):
                 return "its columns are in another order of values"
-            # A type that is encoded wrongly is another one, or none, to Arrow.
-            if not _arrow_schema(self.file.metadata).equals(_arrow_schema(pq.read_metadata(io.BytesIO(empty)))):
-                return "Arrow reads it by another schema"
         except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
             return f"its schema is not understood: {error!r}"
         return None
@@ -160,9 +150,17 @@ class RowGroupSource:
         return start, self.file.read_range(start, self._end - start)
 
 
-def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:
-    schema: pa.Schema = schema_of(metadata).to_arrow_schema()
-    return schema
+def _is_same(schema: pq.ParquetSchema, other: pq.ParquetSchema) -> bool:
+    """Whether two schemas say the same of each column, by types of either form (ConvertedType, LogicalType). Arrow
+    compares leaves; their paths and its own types tell of what is around them. A type that is encoded wrongly is
+    another one to it.
+    """
+    leaves = range(len(schema))
+    return bool(
+        schema.equals(other)
+        and all(schema.column(number).path == other.column(number).path for number in leaves)
+        and schema.to_arrow_schema().equals(other.to_arrow_schema())
+    )
 
 
 def _integer(fields: Struct, number: int) -> int:
@@ -205,32 +203,3 @@ def _fits(offset_index: bytes, column_index: bytes, begin: int, pages: list[tupl
     except (ValueError, IndexError, KeyError, AttributeError, TypeError):
         return False
     return places == [(begin + start, size) for start, size in pages] and counted == len(places)
-
-
-def _elements(tree: Struct) -> list[tuple[Any, ...]]:
-    """What a schema says of each column; the name of its root says nothing."""
-    columns = []
-    for number, element in enumerate(tree[File.schema][1].values):
-        kind, length = (element.get(field, (0, None))[1] for field in (Element.kind, Element.length))
-        named = [element[field][1] if number else None for field in (Element.repetition, Element.name)]
-        children = element.get(Element.children, (0, 0))[1]
-        columns.append((kind, length if kind == 7 else None, *named, children, _annotation(element)))
-    return columns
-
-
-def _annotation(element: Struct) -> tuple[Any, ...] | None:
-    if Element.logical in element:
-        ((number, (_, value)),) = element[Element.logical][1].items()
-        if number == 5:
-            return 5, value[1][1], value[2][1]
-        if number in (7, 8):
-            return number, value[1][0] == 1, next(iter(value[2][1]))
-        if number == 10:
-            return 10, value[1][1] & 0xFF, value[2][0] == 1
-        return (number,)
-    converted = element.get(Element.converted, (0, None))[1]
-    if converted is None:
-        return None
-    if converted == 5:
-        return 5, element.get(Element.scale, (0, 0))[1], element[Element.precision][1]
-    return _CONVERTED[converted]
