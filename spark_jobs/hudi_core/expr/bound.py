@@ -174,41 +174,28 @@ def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else pc.cast(array, kind, safe=not pa.types.is_floating(kind))
 
 
-def compare(array: pa.Array, operator: str, value: pa.Scalar) -> pa.BooleanArray:
-    """`array operator value`, null where the array is; NaN is equal to itself and greater than all else."""
-    result = COMPARE[operator](array, value)
-    if not pa.types.is_floating(array.type):
-        return result
-    if pc.is_nan(value).as_py():
-        nan = pc.is_nan(array)
-        if operator in (EQ, GE):
-            return nan
-        if operator in (NE, LT):
-            return pc.invert(nan)
-        return pc.or_(nan, pc.invert(nan)) if operator == LE else pc.and_(nan, pc.invert(nan))
-    return pc.or_(result, pc.is_nan(array)) if operator in (GT, GE) else result
-
-
-def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanArray:
-    if operator in (SAME, DIFFERENT):
-        nulls = pc.and_(pc.is_null(left), pc.is_null(right))
-        same = pc.or_(pc.fill_null(_compare_pair(left, EQ, right), False), nulls)
-        return pc.invert(same) if operator == DIFFERENT else same
+def compare(left: pa.Array, operator: str, right: pa.Array | pa.Scalar) -> pa.BooleanArray:
+    """`left operator right`, null where one side is; NaN is equal to itself and greater than all else."""
     result = COMPARE[operator](left, right)
     if not pa.types.is_floating(left.type):
         return result
-    left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
-    ordered = pc.invert(pc.or_(left_nan, right_nan))
-    above, below, both = pc.and_not(left_nan, right_nan), pc.and_not(right_nan, left_nan), pc.and_(left_nan, right_nan)
-    of_nan = {
-        EQ: both,
-        NE: pc.or_(above, below),
-        LT: below,
-        LE: pc.or_(below, both),
-        GT: above,
-        GE: pc.or_(above, both),
-    }
-    return pc.or_(pc.and_(result, ordered), of_nan[operator])
+    right_nan = pc.is_nan(right)
+    if operator not in (GT, GE) and isinstance(right, pa.Scalar) and not right_nan.as_py():
+        return result
+    left_nan = pc.is_nan(left)
+    both = pc.and_(left_nan, right_nan)
+    if operator == NE:
+        return pc.and_not(result, both)
+    above = both if operator == EQ else left_nan if operator in (GT, GE) else right_nan
+    return pc.or_(result, pc.and_not(above, both) if operator in (GT, LT) else above)
+
+
+def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanArray:
+    if operator not in (SAME, DIFFERENT):
+        return compare(left, operator, right)
+    nulls = pc.and_(pc.is_null(left), pc.is_null(right))
+    same = pc.or_(pc.fill_null(compare(left, EQ, right), False), nulls)
+    return pc.invert(same) if operator == DIFFERENT else same
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
