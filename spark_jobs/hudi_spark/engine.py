@@ -26,11 +26,10 @@ from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.results import error_from_json
 from hudi_core.services.overwrite.source_schema import check_names
 from hudi_core.verbs.request import Request
-from hudi_spark.exchange import RowProducer, ShardConsumer, UnitRunner, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.probe import probe_executors
 from hudi_spark.staged_rows import STAGED_SCHEMA, StagedPart, dataframe_of, frame_of, staged_names
-from hudi_spark.tasks import RESULT_SCHEMA, ProgressFolder
+from hudi_spark.tasks import RESULT_SCHEMA, ProgressFolder, RowProducer, ShardConsumer, UnitRunner, exchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
