@@ -11,8 +11,7 @@ from pathlib import Path
 import polars
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.overwrite.plan import Overwrite
-from hudi_core.services.overwrite.staged_rows import RowsFrom
+from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
 from hudi_core.services.overwrite.verb import OverwriteResult, replace_partitions
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, open_context
@@ -28,9 +27,9 @@ def main(table: Path, source: str, budget: int) -> None:
 
     def work() -> OverwriteResult:
         if source:
-            whole = Overwrite(Operation.INSERT_OVERWRITE_TABLE)
-            return replace_partitions(context, whole, RowsFrom(source), engine, an_owner())
-        return replace_partitions(context, Overwrite(Operation.DELETE_PARTITION, partitions), None, engine, an_owner())
+            whole = Overwrite(Operation.INSERT_OVERWRITE_TABLE, rows_from=RowsFrom(source))
+            return replace_partitions(context, whole, engine, an_owner())
+        return replace_partitions(context, Overwrite(Operation.DELETE_PARTITION, partitions), engine, an_owner())
 
     partitions = tuple(sorted(path.name for path in table.iterdir() if not path.name.startswith(".")))
     done, peak, _ = measured(work)

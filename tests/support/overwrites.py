@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.overwrite import shard_files
-from hudi_core.services.overwrite.plan import Overwrite
-from hudi_core.services.overwrite.staged_rows import RowsFrom
+from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
 from hudi_core.services.overwrite.verb import OverwriteResult, replace_partitions
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -78,12 +77,11 @@ def overwrite(
 ) -> OverwriteResult:
     """Ours, on a local table; tasks write under the same plan of faults."""
     operation = Operation.INSERT_OVERWRITE_TABLE if whole_table else Operation.INSERT_OVERWRITE
-    work = Overwrite(operation, partitions or None, token=token)
+    work = Overwrite(operation, partitions or None, token=token, rows_from=RowsFrom(str(given)))
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan, shard_files):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
-        rows = RowsFrom(str(given))
-        return replace_partitions(context, work, rows, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+        return replace_partitions(context, work, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def delete(
@@ -99,7 +97,7 @@ def delete(
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
     with nullcontext() if plan is None else tasks_under(plan):
         context = open_context(table, dict(OPTIONS), storage)
-        return replace_partitions(context, work, None, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
+        return replace_partitions(context, work, LocalEngine(1), owner or an_owner(), dry_run=dry_run)
 
 
 def commit_of(table: Path, instant: str | None) -> CommitMetadata:

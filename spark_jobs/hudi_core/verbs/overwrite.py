@@ -43,8 +43,16 @@ class _OverwriteRequest(Request):
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
         from hudi_core.services.overwrite.verb import nothing_to_overwrite
 
-        before = nothing_to_overwrite(context, self._work(), getattr(self, "source", ""))
+        before = nothing_to_overwrite(context, self._work())
         return None if before is None else Result(document=before.to_dict())
+
+    def run(self, work: Work) -> Result:
+        from hudi_core.services.overwrite.verb import replace_partitions
+
+        done = replace_partitions(
+            work.context, self._work(), work.engine, work.owner, work.progress, dry_run=self.dry_run
+        )
+        return Result(document=done.to_dict())
 
     @abstractmethod
     def _work(self) -> Overwrite: ...
@@ -97,22 +105,13 @@ class InsertOverwriteRequest(_OverwriteRequest):
             return Extent(for_spark="it answers the query" if self.query else "it has the DataFrame")
         return Extent.of((part.size for part in find_source(self.source, context.storage_options)[1]), config)
 
-    def run(self, work: Work) -> Result:
-        from hudi_core.services.overwrite.staged_rows import RowsFrom
-        from hudi_core.services.overwrite.verb import replace_partitions
-
-        rows = RowsFrom(self.source, self.query, self.dataframe, self.dataframe_args)
-        done = replace_partitions(
-            work.context, self._work(), rows, work.engine, work.owner, work.progress, dry_run=self.dry_run
-        )
-        return Result(document=done.to_dict())
-
     def _work(self) -> Overwrite:
-        from hudi_core.services.overwrite.plan import Overwrite
+        from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
         from hudi_core.timeline.actions.commit import Operation
 
         operation = Operation.INSERT_OVERWRITE_TABLE if self.whole_table else Operation.INSERT_OVERWRITE
-        return Overwrite(operation, self.partitions or None, token=self.token)
+        rows = RowsFrom(self.source, self.query, self.dataframe, self.dataframe_args)
+        return Overwrite(operation, self.partitions or None, token=self.token, rows_from=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +134,6 @@ class DeletePartitionRequest(_OverwriteRequest):
         if not any(map(is_row_level, context.config.metadata_partitions)):
             return Extent()
         return Extent.of(context.slice_sizes(), config)
-
-    def run(self, work: Work) -> Result:
-        from hudi_core.services.overwrite.verb import replace_partitions
-
-        done = replace_partitions(
-            work.context, self._work(), None, work.engine, work.owner, work.progress, dry_run=self.dry_run
-        )
-        return Result(document=done.to_dict())
 
     def _work(self) -> Overwrite:
         from hudi_core.services.overwrite.plan import Overwrite

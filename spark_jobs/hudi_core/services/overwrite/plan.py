@@ -5,7 +5,7 @@ one is done once: tokens.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
@@ -38,10 +38,21 @@ _ENOUGH_IDS = 8
 
 
 @dataclass(frozen=True, slots=True)
+class RowsFrom:
+    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame."""
+
+    source: str = ""
+    query: str = ""
+    dataframe: str = ""
+    dataframe_args: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Overwrite:
     """What is to be done. `partitions` are those to replace; None: those of the rows, or of the whole table where
-    `operation` is INSERT_OVERWRITE_TABLE. `rows` are none for a DELETE_PARTITION. `seen` are the commits that the table
-    had before Spark evaluated the rows, which may come of its own; None where they come of files.
+    `operation` is INSERT_OVERWRITE_TABLE. `rows`, which are counted, come from `rows_from`; neither for a
+    DELETE_PARTITION. `seen` are the commits that the table had before Spark evaluated the rows, which may come of its
+    own; None where they come of files.
     """
 
     operation: str
@@ -49,6 +60,7 @@ class Overwrite:
     rows: CountedRows | None = None
     token: str | None = None
     seen: frozenset[str] | None = None
+    rows_from: RowsFrom | None = None
 
     @property
     def row_counts(self) -> Mapping[str, int]:

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
 from hudi_core.engine.protocol import Engine, FrameEngine
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
+from hudi_core.services.overwrite.plan import RowsFrom
 from hudi_core.services.overwrite.source import Source
 
 log = logging.getLogger(__name__)
@@ -23,16 +23,6 @@ STAGED: Final = ".hoodie/.airflow_hudi/staged"
 """Folder in the table for rows of queries and DataFrames."""
 LEFT_SECONDS: Final = 7 * 24 * 3600
 """Age from which rows that a killed run left are deleted by the next one."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsFrom:
-    """Where rows come from: the address `source`, or a query, or a function that returns a DataFrame."""
-
-    source: str = ""
-    query: str = ""
-    dataframe: str = ""
-    dataframe_args: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager

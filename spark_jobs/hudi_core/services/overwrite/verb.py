@@ -19,7 +19,7 @@ from hudi_core.services.overwrite.count import counted_rows
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import find_source
-from hudi_core.services.overwrite.staged_rows import RowsFrom, source_of
+from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import find_token, what_comes_first
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
@@ -67,15 +67,14 @@ class OverwriteResult:
 def replace_partitions(
     context: TableContext,
     work: Overwrite,
-    rows: RowsFrom | None,
     engine: Engine,
     owner: Owner,
     progress: Progress | None = None,
     *,
     dry_run: bool = False,
 ) -> OverwriteResult:
-    """Replaces partitions by `rows`: those that the rows belong to, those that `work` names, or all of the table;
-    without `rows` by none. In a dry run the table is as before, also where an attempt with the token died.
+    """Replaces partitions by the rows of `work`: those that they belong to, those that it names, or all of the table;
+    without rows by none. In a dry run the table is as before, also where an attempt with the token died.
 
     Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
     ConflictError where a table service is planned on what goes, a writer is at work, the token's work is being done, or
@@ -84,6 +83,7 @@ def replace_partitions(
     done = _done_before(context, work, owner, dry_run=dry_run)
     if done is not None:
         return done
+    rows = work.rows_from
     if rows is None:
         return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
     if not rows.source:
@@ -96,14 +96,14 @@ def replace_partitions(
         return _overwrite(context, work, engine, owner, progress, dry_run=dry_run)
 
 
-def nothing_to_overwrite(context: TableContext, work: Overwrite, source: str = "") -> OverwriteResult | None:
+def nothing_to_overwrite(context: TableContext, work: Overwrite) -> OverwriteResult | None:
     """The result where the token's work was done, and nothing of that run is left; None where there is something to do.
-    Nothing is written. Raises bad input as the run does, as far as no row of `source` has to be read for that.
+    Nothing is written. Raises bad input as the run does, as far as no row of a source has to be read for that.
     """
     before = find_token(context, context.active.load(), work.token)
     if before is None:
-        if source:
-            find_source(source, context.storage_options)
+        if work.rows_from is not None and work.rows_from.source:
+            find_source(work.rows_from.source, context.storage_options)
         elif work.operation == Operation.DELETE_PARTITION:
             plan_overwrite(context, context.active.load(), work, with_slices=False)
         return None

@@ -11,8 +11,8 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.services.overwrite.plan import Overwrite
-from hudi_core.services.overwrite.staged_rows import STAGED, RowsFrom
+from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
+from hudi_core.services.overwrite.staged_rows import STAGED
 from hudi_core.services.overwrite.verb import replace_partitions
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.table import HudiTable
@@ -62,8 +62,8 @@ REQUESTS = {"query": {"query": "SELECT 1"}, "dataframe": {"dataframe": "module:f
 
 
 def put(table: Path, engine: LocalEngine, by: str) -> int:
-    work = Overwrite(Operation.INSERT_OVERWRITE_TABLE)
-    return replace_partitions(open_context(table), work, RowsFrom(**REQUESTS[by]), engine, an_owner()).records
+    work = Overwrite(Operation.INSERT_OVERWRITE_TABLE, rows_from=RowsFrom(**REQUESTS[by]))
+    return replace_partitions(open_context(table), work, engine, an_owner()).records
 
 
 @pytest.mark.parametrize("by", REQUESTS)
