@@ -32,6 +32,8 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.engine_choice import task_memory
+from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from tests.support.large_file_group import BASE, FILE_ID, SCHEMA, make_group
@@ -49,25 +51,19 @@ _MIB = 1 << 20
 def make_unit(folder: Path, rows: int, config: WriteConfig) -> int:
     """The file group, and the unit that the probes read beside it; the bytes of its files."""
     made = make_group(folder, rows)
-    files = list((folder / "p").iterdir())
-    base = next(path.name for path in files if path.suffix == ".parquet")
-    logs = sorted(path.name for path in files if ".log." in path.name)
+    stored = list((folder / "p").iterdir())
+    base = next(path.name for path in stored if path.suffix == ".parquet")
+    logs = sorted(path.name for path in stored if ".log." in path.name)
     schema = add_meta_fields(SCHEMA)
-    unit = CompactionUnit(
-        CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)),
-        uri=str(folder),
-        storage_options={},
-        instant=INSTANT,
-        committed=CommittedInstants(frozenset(), frozenset(), "20270101000000000"),
-        schema=SCHEMA,
-        policy=MergePolicy(("_hoodie_record_key",), ("ts",)),
-        config=replace(config, parquet_codec="GZIP"),
-        as_hudi_1=False,
-        requirements=StatisticsRequirements(schema, ("_hoodie_record_key", "ts"), bloom=True),
-    )
+    requirements = StatisticsRequirements(schema, ("_hoodie_record_key", "ts"), bloom=True)
+    config = replace(config, parquet_codec="GZIP")
+    files = NewFiles(INSTANT, SCHEMA, config, sys.maxsize, as_hudi_1=False, requirements=requirements)
+    committed = CommittedInstants(frozenset(), frozenset(), "20270101000000000")
+    target = SliceTarget(str(folder), {}, files, committed, MergePolicy(("_hoodie_record_key",), ("ts",)))
+    unit = CompactionUnit(target, CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)))
     (folder / "unit.json").write_text(to_text(unit))
     print(json.dumps(made), flush=True)
-    return sum(path.stat().st_size for path in files)
+    return sum(path.stat().st_size for path in stored)
 
 
 def measure(rows: int, budget: int, works: Sequence[str]) -> dict[str, Any]:

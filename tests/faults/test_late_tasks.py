@@ -16,7 +16,7 @@ from hudi_core.filegroup.write import markers
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.log_copy import LogCopy
 from hudi_core.model.names import parse_data_file
-from hudi_core.services.compaction import merge_logs, merge_slice
+from hudi_core.services.compaction import merge_logs
 from hudi_core.services.rewriting import new_file_groups
 from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, files, finished
 from tests.faults.test_stalled_owners import expire
@@ -44,7 +44,7 @@ def before_it_announces(monkeypatch: pytest.MonkeyPatch, hook: Hook) -> None:
         hook(attempt_at(name))
         return markers.create_marker(storage, instant, partition, name, kind)
 
-    for module in (new_file_groups, merge_slice, merge_logs):
+    for module in (new_file_groups, merge_logs):
         monkeypatch.setattr(module, "create_marker", announced)
 
 

@@ -13,12 +13,11 @@ import polars
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.serializer import from_text
-from hudi_core.services.clustering.slice_rows import ClusteringTarget
 from hudi_core.services.clustering.units import Work
 from hudi_core.services.compaction.merge_slice import CompactionUnit
-from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringSlice
+from tests.support.compaction_units import configured
 from tests.support.peak_memory import measured
 
 LIBRARIES = (polars,)
@@ -33,9 +32,8 @@ class RemoteEngine(LocalEngine):
 
 def main(folder: Path, budget: int, how: str = "") -> None:
     unit = from_text(CompactionUnit, (folder / "unit.json").read_text())
-    config = replace(unit.config, memory_bytes=budget)
-    files = NewFiles(unit.instant, unit.schema, config, 1 << 30, unit.as_hudi_1, requirements=unit.requirements)
-    target = ClusteringTarget(str(folder), {}, files, unit.committed, unit.policy)
+    target = configured(unit, memory_bytes=budget).target
+    target = replace(target, files=replace(target.files, target_bytes=1 << 30))
     operation = unit.operation
     item = ClusteringSlice(operation.partition, operation.file_id, operation.base_file, operation.log_files)
     engine = RemoteEngine(1) if how == "task" else LocalEngine(1, exchange_bytes=budget)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import polars
@@ -18,6 +18,7 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text
 from hudi_core.services.compaction.merge_slice import CompactionUnit, compact_operation
 from hudi_core.timeline.actions.write_stats import stat_to_json
+from tests.support.compaction_units import configured
 from tests.support.peak_memory import measured
 
 LIBRARIES = (polars, pyarrow.compute, pyarrow.parquet)
@@ -27,7 +28,7 @@ LIBRARIES = (polars, pyarrow.compute, pyarrow.parquet)
 def main(folder: str, budget: int) -> None:
     """Runs the unit stored in the folder."""
     unit = from_text(CompactionUnit, Path(folder, "unit.json").read_text())
-    unit = replace(unit, config=replace(unit.config, memory_bytes=budget))
+    unit = configured(unit, memory_bytes=budget)
     result, peak, _ = measured(lambda: compact_operation(unit, TaskAttempt(0, 0, budget % 1000)))
     assert result.stat is not None
     print(

@@ -30,6 +30,8 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.engine_choice import task_memory
+from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from tests.support.running_attempts import let_run
@@ -152,20 +154,14 @@ def make_table(folder: Path, *, recent: bool = False) -> None:
         updated = first + rng.choice(BASE_ROWS + 10_000 - first, LOG_ROWS // LOG_FILES, replace=False)
         (partition / logs[-1]).write_bytes(log_block(instant, updated, rng))
     config = WriteConfig.of({"hoodie.parquet.block.size": str(ROW_GROUP)})
-    unit = CompactionUnit(
-        CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)),
-        uri=str(folder),
-        storage_options={},
-        instant="20260201000000000",
-        committed=CommittedInstants(frozenset(), frozenset(), "20270101000000000"),
-        schema=SCHEMA,
-        policy=MergePolicy(("_hoodie_record_key",), ("ts",)),
-        config=replace(config, parquet_codec="UNCOMPRESSED"),
-        as_hudi_1=False,
-        requirements=StatisticsRequirements(add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True),
-    )
+    requirements = StatisticsRequirements(add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True)
+    config = replace(config, parquet_codec="UNCOMPRESSED")
+    files = NewFiles("20260201000000000", SCHEMA, config, sys.maxsize, as_hudi_1=False, requirements=requirements)
+    committed = CommittedInstants(frozenset(), frozenset(), "20270101000000000")
+    target = SliceTarget(str(folder), {}, files, committed, MergePolicy(("_hoodie_record_key",), ("ts",)))
+    unit = CompactionUnit(target, CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)))
     (folder / "unit.json").write_text(to_text(unit))
-    let_run(LocalStorage(folder), unit.instant, 0, 1)
+    let_run(LocalStorage(folder), files.instant, 0, 1)
 
 
 def run(folder: Path, budget: int) -> dict[str, Any]:

@@ -44,10 +44,11 @@ def copies(folder: Path) -> list[CompactionUnit]:
     """Units over as many file groups, which share their files' content; all options as they are unless set."""
     make_table(folder / "0")
     unit = from_text(CompactionUnit, (folder / "0" / "unit.json").read_text())
-    unit = replace(unit, config=replace(WriteConfig.of({}), parquet_codec="UNCOMPRESSED"))
+    config = replace(WriteConfig.of({}), parquet_codec="UNCOMPRESSED")
+    target = replace(unit.target, files=replace(unit.target.files, config=config))
     for number in range(1, WORKERS):
         shutil.copytree(folder / "0", folder / str(number), copy_function=os.link)
-    return [replace(unit, uri=str(folder / str(number))) for number in range(WORKERS)]
+    return [replace(unit, target=replace(target, uri=str(folder / str(number)))) for number in range(WORKERS)]
 
 
 def test_the_workers_stay_within_the_memory_of_the_engine(tmp_path: Path) -> None:

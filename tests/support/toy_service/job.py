@@ -13,7 +13,7 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, r
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
-from hudi_core.services.compaction.job import compaction_metadata, planned_slices
+from hudi_core.services.compaction.job import compaction_metadata
 from hudi_core.services.lifecycle import Completion
 from hudi_core.services.rewriting.job import Attempt, RewriteJob
 from hudi_core.services.rewriting.proof import Rewritten
@@ -77,7 +77,7 @@ class CopyJob(RewriteJob[CompactionPlan]):
         statistics = [result.statistics for result in results if result.statistics and attempt.with_statistics]
         rewritten = Rewritten([_file_of(stat) for stat in stats], stats, statistics)
         attempt.keep(rewritten)
-        attempt.check_rows(rewritten, planned_slices(plan))
+        attempt.check_rows(rewritten, plan.operations)
         schema = schema_of(timeline, self.active.read_details, create_schema=None, path_of=self.active.path_of)
         return attempt.completion(rewritten, compaction_metadata(self, stats, schema, timeline))
 

@@ -4,6 +4,7 @@ what must hold before it writes its first byte, and still when it completes.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 from functools import partial
@@ -16,15 +17,13 @@ from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TA
 from hudi_core.errors import ConfigError, ConflictError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
-from hudi_core.filegroup.read.log_scan import CommittedInstants
-from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import are_buckets
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId, parse_base_file, parse_log_file
+from hudi_core.model.partition import join
 from hudi_core.request.results import InstantResult
-from hudi_core.services.clustering.slice_rows import ClusteringTarget
-from hudi_core.services.clustering.units import Sizes, Work, groups_of, prove
+from hudi_core.services.clustering.units import Work, groups_of, prove
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.rewriting.checks import (
@@ -36,9 +35,10 @@ from hudi_core.services.rewriting.checks import (
     check_table,
 )
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
-from hudi_core.services.rewriting.new_file_groups import NewFiles, moved_to
+from hudi_core.services.rewriting.new_file_groups import moved_to
 from hudi_core.services.rewriting.other_writers import check_plan_seen
 from hudi_core.services.rewriting.proof import Rewritten
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.replacecommit import ClusteringPlan, encode_inflight_clustering
@@ -57,7 +57,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.action = clustering_action(self.active.layout)
-        self._sizes: Sizes = {}
+        self._sizes: dict[tuple[str, str], int] = {}
         self._sources: Set[str] = frozenset()
 
     def check(self) -> None:
@@ -95,14 +95,10 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         check_untouched(self.context, timeline, self.instant, groups, None)
         check_no_plans_on(self.context, timeline, groups.__contains__, (Action.COMPACTION, Action.LOG_COMPACTION))
         self._sources = source_commits(self.context, timeline, plan)
-        listed = check_planned(self.context, timeline, self.instant, planned_slices(plan), path=path)
-        sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
-        self._sizes = {
-            (item.partition, item.file_id): sum(
-                sizes[item.partition, name] for name in (item.base_file, *item.data_logs) if name is not None
-            )
-            for item in plan.slices
-        }
+        sizes = check_planned(self.context, timeline, self.instant, plan.slices, path=path)
+        for item in plan.slices:
+            names = filter(None, (item.base_file, *item.data_logs))
+            self._sizes[item.partition, item.file_id] = sum(sizes[join(item.partition, name)] for name in names)
         return plan
 
     def file_groups(self, plan: ClusteringPlan) -> frozenset[FileGroupId]:
@@ -118,23 +114,22 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
         groups = groups_of(plan, by_file=by_file)
         with attempt.writing():
             schema = table_schema(context.storage, context.config, timeline)
-            files = NewFiles.of(
-                context,
-                self.instant,
+            target = SliceTarget.of(
+                self,
                 schema,
-                1 << 62 if by_file else target_bytes(plan, context.options),
+                timeline,
                 attempt.requirements,
+                merge_policy(context, plan),
+                target_bytes=sys.maxsize if by_file else target_bytes(plan, context.options),
                 stamps_rows=not plan.preserves_metadata,
             )
-            committed, policy = CommittedInstants.of(timeline), merge_policy(context, plan)
-            target = ClusteringTarget(context.uri, dict(context.storage_options), files, committed, policy)
             work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
             order = order_of(plan.strategy_params, context.options, schema, context.config.dropped_columns)
             results = work.join(groups) if order is None else work.sort(groups, order)
         rewritten = prove(plan, results, self.instant, with_statistics=attempt.with_statistics)
         attempt.keep(rewritten)
         changed = frozenset() if plan.preserves_metadata else frozenset({COMMIT_TIME, COMMIT_SEQNO})
-        attempt.check_rows(rewritten, planned_slices(plan), changed)
+        attempt.check_rows(rewritten, plan.slices, changed)
         replaced: dict[str, list[str]] = {}
         for item in plan.slices:
             replaced.setdefault(item.partition, []).append(item.file_id)
@@ -157,10 +152,6 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
     def result(self, done: Rewritten | None, seconds: float) -> InstantResult:
         """In layout 1, too, it is called a clustering."""
         return replace(super().result(done, seconds), action=Action.CLUSTERING)
-
-
-def planned_slices(plan: ClusteringPlan) -> list[PlannedSlice]:
-    return [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
 
 
 def clustering_action(layout: int) -> str:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
@@ -23,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.parquet.statistics import SPARK_VERSION, proleptic_version
 from hudi_core.engine.exchange import (
     PIECES_PER_BATCH,
     ROWS,
@@ -37,19 +39,79 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import grouped
+from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.services.clustering.slice_rows import Clustered, ClusteringTarget, SliceCount, open_slice, writer_for
-from hudi_core.services.rewriting.new_file_groups import NewFile
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile
+from hudi_core.services.rewriting.slice_rows import SliceRows, SliceTarget, open_slice
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, by_key, merged_pieces, place
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
+
+_UNIT: Final = "clustering unit"
+WEIGHT: Final = "_airflow_hudi_weight"
+"""The column of a sample that tells how many rows each of its rows stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCount:
+    """How many rows a file slice of the plan had, and corrupt log blocks that were passed over."""
+
+    partition: str
+    file_id: str
+    rows: int
+    corrupt: int = 0
+
+    @staticmethod
+    def of(rows: SliceRows) -> SliceCount:
+        return SliceCount(rows.planned.partition, rows.planned.file_id, rows.rows, rows.corrupt)
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """What a task wrote and read. A shard of an exchange does one of the two."""
+
+    files: tuple[NewFile, ...] = ()
+    counts: tuple[SliceCount, ...] = ()
+
+
+def writer_for(
+    storage: Storage,
+    target: SliceTarget,
+    slices: Sequence[ClusteringSlice],
+    prefix: str,
+    attempt: TaskAttempt,
+    next_row: int = 0,
+) -> FileGroupWriter:
+    """Writes rows of slices of one partition to file groups `<prefix>-0` and so on, compressed as the options say, else
+    as the first base file. Reads the footers of the base files, up to one that names no version of Spark.
+    """
+    codec, footers = target.config.parquet_codec, []
+    for item in slices:
+        if item.base_file is not None:
+            with open_base_file(storage, join(item.partition, item.base_file)) as base:
+                codec = codec or base.compression
+                footers.append(base.footer)
+            if SPARK_VERSION not in footers[-1]:
+                break
+    return FileGroupWriter(
+        storage,
+        target.files,
+        check_partition(slices[0].partition, source=_UNIT),
+        check_file_name(prefix, source=_UNIT),
+        codec or DEFAULT_CODEC,
+        attempt,
+        next_row=next_row,
+        spark_version=proleptic_version(footers),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SampleUnit:
     """Slices whose sort columns are sampled: `rows` of each one's, up to twice as many, and `most` bytes at most."""
 
-    target: ClusteringTarget
+    target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
     order: SortOrder
     rows: int
@@ -58,24 +120,16 @@ class SampleUnit:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows of a slice, as an Arrow IPC stream of the order's columns; each stands for `weight` rows."""
+    """Rows of slices, as an Arrow IPC stream of the order's columns, and of how many rows each stands for."""
 
     rows: bytes
-    weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """Those of the slices of a unit."""
-
-    samples: tuple[Sample, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SortUnit:
     """Rows for the shards from `first_shard` on, cut at each key of `cuts`; their numbers go to `count_shard`."""
 
-    target: ClusteringTarget
+    target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
     order: SortOrder
     cuts: tuple[bytes, ...]
@@ -92,20 +146,16 @@ class SortedOutput:
     slices: tuple[ClusteringSlice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SortedOutputs:
-    """All shards but the last, which counts."""
-
-    target: ClusteringTarget
-    outputs: tuple[SortedOutput, ...]
-
-
-def sample_slices(unit: SampleUnit, attempt: TaskAttempt) -> Sampled:
+def sample_slices(unit: SampleUnit, attempt: TaskAttempt) -> Sample:
     """The UnitTask of sampling: rows at even distances. Errors as open_slice. Memory: a batch, and the samples."""
-    return Sampled(tuple(_sample(unit, item) for item in unit.slices))
+    rows = pa.concat_tables([_sampled(unit, item) for item in unit.slices])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return Sample(sink.getvalue().to_pybytes())
 
 
-def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
+def _sampled(unit: SampleUnit, item: ClusteringSlice) -> pa.Table:
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
     whole = rows_schema(unit.target.files.schema, path=item.file_id)
     schema = pa.schema([whole.field(name) for name in unit.order.read_columns])
@@ -119,10 +169,8 @@ def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
             seen += batch.num_rows
             while kept.num_rows > 2 * unit.rows or (kept.nbytes > unit.most and kept.num_rows > 1):
                 kept, step = kept.take(pa.array(np.arange(0, kept.num_rows, 2))), 2 * step
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(kept)
-    return Sample(sink.getvalue().to_pybytes(), seen / max(1, kept.num_rows))
+    weight = pa.scalar(seen / max(1, kept.num_rows), pa.float64())
+    return kept.append_column(WEIGHT, pa.repeat(weight, kept.num_rows))
 
 
 def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) -> tuple[SortOrder, tuple[bytes, ...]]:
@@ -130,14 +178,12 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
     divide the sampled rows into `outputs` equal parts. No two are the same, and there are fewer than sampled rows,
     whatever number a plan asks for.
     """
-    tables = [pa.ipc.open_stream(item.rows).read_all() for item in samples]
-    weights = np.concatenate(
-        [np.full(table.num_rows, item.weight) for table, item in zip(tables, samples, strict=True)]
-    )
-    if not len(weights):
+    rows = pa.concat_tables([pa.ipc.open_stream(item.rows).read_all() for item in samples]).combine_chunks()
+    if not rows.num_rows:
         return order, ()
-    outputs = min(outputs, len(weights))
-    (batch,) = pa.concat_tables(tables).combine_chunks().to_batches()
+    outputs = min(outputs, rows.num_rows)
+    (batch,) = rows.to_batches()
+    weights = batch.column(WEIGHT).to_numpy()
     placed = order if order.layout.is_linear else order.sampled(batch, weights)
     keys = placed.keys(batch)
     by_key = pc.sort_indices(keys).to_numpy()
@@ -168,7 +214,7 @@ def _keyed_rows(unit: SortUnit, counts: list[SliceCount]) -> Iterator[pa.RecordB
         with open_slice(storage, unit.target, item) as rows:
             for batch in rows.batches():
                 yield batch.append_column(SORT_KEY, unit.order.keys(batch))
-            counts.append(rows.count())
+            counts.append(SliceCount.of(rows))
 
 
 def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
@@ -184,21 +230,26 @@ def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tupl
 
 
 def write_sorted(
-    shards: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt, first_row: int = 0
+    target: SliceTarget,
+    outputs: Sequence[SortedOutput],
+    shard: int,
+    batches: Iterator[pa.RecordBatch],
+    attempt: TaskAttempt,
+    next_row: int = 0,
 ) -> Clustered:
-    """The file of a shard; of the last one the numbers of rows. With `shards`, engine.protocol.Consume. `first_row` is
+    """The file of a shard; of the last one, behind all `outputs`, the numbers of rows. `next_row` is
     FileGroupWriter's. Memory: WriteConfig.merged_bytes and the pieces that overlap, one (WriteConfig.piece_bytes) for
     each sorted part of each slice, three times; a row group of output. Raises ExecutionError where writing fails.
     """
-    if shard == len(shards.outputs):
+    if shard == len(outputs):
         values = (value for batch in batches for value in batch.column(1).to_pylist())
         return Clustered(counts=tuple(from_text(SliceCount, value) for value in values))
-    target, output = shards.target, shards.outputs[shard]
+    output = outputs[shard]
     partition = output.slices[0].partition
     storage = open_data_storage(target.uri, target.storage_options)
     schema = rows_schema(target.files.schema, path=partition)
     try:
-        with writer_for(storage, target, output.slices, output.prefix, attempt, first_row) as writer:
+        with writer_for(storage, target, output.slices, output.prefix, attempt, next_row) as writer:
             for rows in merged_pieces(batches, schema, target.config.merged_bytes):
                 for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
                     writer.write(batch)
@@ -217,7 +268,7 @@ class GroupUnit:
     neither cuts nor bounds are needed. `name` is a UUID, from which those of the new file groups are made.
     """
 
-    target: ClusteringTarget
+    target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
     order: SortOrder
     sample: SampleUnit | None
@@ -232,11 +283,11 @@ def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
     """
     order, cuts = unit.order, tuple[bytes, ...]()
     if unit.sample is not None:
-        order, cuts = order_and_cuts(sample_slices(unit.sample, attempt).samples, order, unit.outputs)
+        order, cuts = order_and_cuts([sample_slices(unit.sample, attempt)], order, unit.outputs)
     # The same in every attempt, so that the files of all are of the same file groups.
     prefixes = [str(uuid5(UUID(unit.name), str(number))) for number in range(len(cuts) + 1)]
-    outputs = tuple(SortedOutput(prefix, unit.slices) for prefix in prefixes)
-    shards = SortedOutputs(unit.target, outputs)
+    outputs = [SortedOutput(prefix, unit.slices) for prefix in prefixes]
+    write = partial(write_sorted, unit.target, outputs)
     sort = SortUnit(unit.target, unit.slices, order, cuts, 0, len(outputs))
     files: list[NewFile] = []
     with _temporary_folder() as folder:
@@ -246,8 +297,8 @@ def sort_group(unit: GroupUnit, attempt: TaskAttempt) -> Clustered:
         runs = fewer_runs(folder, buffer.finish())
         for shard in range(len(outputs)):
             written = sum(file.stat.num_writes for file in files)
-            files += write_sorted(shards, shard, merged_rows(runs, shard), attempt, written).files
-        counts = write_sorted(shards, len(outputs), merged_rows(runs, len(outputs)), attempt).counts
+            files += write(shard, merged_rows(runs, shard), attempt, written).files
+        counts = write(len(outputs), merged_rows(runs, len(outputs)), attempt).counts
     return Clustered(tuple(files), counts)
 
 

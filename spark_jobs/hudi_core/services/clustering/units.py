@@ -16,24 +16,25 @@ import pyarrow as pa
 
 from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.errors import ExecutionError
-from hudi_core.services.clustering.slice_rows import Clustered, ClusteringTarget, SliceRows, open_slice, writer_for
 from hudi_core.services.clustering.sorted_groups import (
     MOST_BYTES,
+    Clustered,
     GroupUnit,
     SampleUnit,
+    SliceCount,
     SortedOutput,
-    SortedOutputs,
     SortUnit,
     order_and_cuts,
     produce_sorted,
     sample_slices,
     sort_group,
     write_sorted,
+    writer_for,
 )
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, prove_files
+from hudi_core.services.rewriting.new_file_groups import prove_files
 from hudi_core.services.rewriting.proof import Rewritten, unproved
-from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_source
+from hudi_core.services.rewriting.slice_rows import SliceTarget, open_slice
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
@@ -46,9 +47,6 @@ _SAMPLED_BYTES: Final = 16 << 20
 """Of a group: fewer rows are sampled where their columns are long."""
 _UNIT_BYTES: Final = 32 << 20
 """Of files whose rows one task samples or exchanges, but for a larger slice, which is not divided."""
-
-Sizes = Mapping[tuple[str, str], int]
-"""Bytes of the files of a slice, by partition and file id."""
 
 
 def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[ClusteringGroup]:
@@ -68,12 +66,12 @@ def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[ClusteringGroup]:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Runs the groups of a plan. `sizes` are those of the slices."""
+    """Runs the groups of a plan. `sizes` are the bytes of the files of a slice, by partition and file id."""
 
     engine: Engine
     epoch: int
-    target: ClusteringTarget
-    sizes: Sizes
+    target: SliceTarget
+    sizes: Mapping[tuple[str, str], int]
     progress: UnitProgress | None = None
 
     def join(self, groups: Sequence[ClusteringGroup]) -> list[Clustered]:
@@ -112,7 +110,7 @@ class Work:
         return self.engine.exchange(
             produce_sorted,
             units,
-            partial(write_sorted, SortedOutputs(self.target, tuple(outputs))),
+            partial(write_sorted, self.target, outputs),
             shards=len(outputs) + 1,
             run_epoch=self.epoch,
             progress=self.progress,
@@ -125,7 +123,7 @@ class Work:
         units = [unit for units_of_group in sampled for unit in units_of_group if unit is not None]
         done = iter(self.engine.run(sample_slices, units, run_epoch=self.epoch) if units else ())
         return [
-            order_and_cuts([one for _ in units_of_group for one in next(done).samples], order, group.outputs)
+            order_and_cuts([next(done) for _ in units_of_group], order, group.outputs)
             if units_of_group[0] is not None
             else (order, ())
             for group, units_of_group in zip(groups, sampled, strict=True)
@@ -179,7 +177,7 @@ def prove(plan: ClusteringPlan, results: Sequence[Clustered], instant: str, *, w
 class JoinUnit:
     """Slices of one partition that become the file groups `<prefix>-0` and so on: one, unless it gets too large."""
 
-    target: ClusteringTarget
+    target: SliceTarget
     slices: tuple[ClusteringSlice, ...]
     prefix: str
 
@@ -194,31 +192,9 @@ def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
         with writer_for(storage, unit.target, unit.slices, unit.prefix, attempt) as writer:
             for item in unit.slices:
                 with open_slice(storage, unit.target, item) as rows:
-                    _append(rows, writer)
-                    counts.append(rows.count())
+                    rows.append_to(writer)
+                    rows.check()
+                    counts.append(SliceCount.of(rows))
             return Clustered(writer.close(), tuple(counts))
     except (pa.ArrowException, MemoryError) as error:
         raise ExecutionError(f"joining file slices failed: {error!r}", path=unit.slices[0].partition) from error
-
-
-def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
-    base, target = rows.base, rows.target
-    source = None
-    if base is not None and base.num_rows and rows.merge is None and not target.files.stamps_rows:
-        source = copy_source(base, writer.handle.schema, target.policy, target.config)
-    if base is None or source is None:
-        for batch in rows.batches():
-            writer.write(batch)
-        return
-    with writer.joining(base) as joined:
-        keys = pa.array([], pa.string()) if target.files.has_meta else None
-        plan = RowGroupPlan(source, keys, target.config, writer.codec.upper(), with_keys=not joined)
-        for part in plan.parts():
-            if part.copied:
-                writer.copy(source, part.numbers[0], part.keys)
-                rows.rows += base.metadata.row_group(part.numbers[0]).num_rows
-                continue
-            for batch in rows.base_rows(row_groups=part.numbers):
-                writer.write(batch)
-                rows.rows += batch.num_rows
-    rows.check()

@@ -5,17 +5,14 @@ one more log file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
-from hudi_core.codec.avro.schema import AvroSchema, without_fields
-from hudi_core.config.rows_config import WriteConfig
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules, reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import refuse_skeleton
-from hudi_core.filegroup.read.log_scan import CommittedInstants
-from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -36,7 +33,7 @@ from hudi_core.services.rewriting.checks import (
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
 from hudi_core.services.rewriting.other_writers import check_plan_seen
 from hudi_core.services.rewriting.proof import Rewritten, prove_operations, unproved
-from hudi_core.storage.base import FileInfo
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -50,8 +47,6 @@ _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 _CHANGE_LOGS = "hoodie.table.cdc.enabled"
 
 log = logging.getLogger(__name__)
-
-Unit = TypeVar("Unit", bound=CompactionUnit)
 
 
 class CompactionJob(RewriteJob[CompactionPlan]):
@@ -88,7 +83,7 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         check_schema_of_latest(self.context, timeline)
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
-        self._listed = check_planned(self.context, timeline, self.instant, planned_slices(plan), path=path)
+        self._sizes = check_planned(self.context, timeline, self.instant, plan.operations, path=path)
         return plan
 
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
@@ -100,16 +95,17 @@ class CompactionJob(RewriteJob[CompactionPlan]):
         with attempt.writing():
             self._warn_of_change_logs(plan)
             schema = self._schema(timeline)
-            stored = without_fields(schema, context.config.dropped_columns)
-            units = build_units(
-                CompactionUnit, context, self.instant, plan, stored, timeline, attempt.requirements, self._listed
-            )
+            policy = MergePolicy.for_table(context.config, context.options)
+            target = SliceTarget.of(self, schema, timeline, attempt.requirements, policy)
+            # In layout 1 a writer may append to a log file until its write completes.
+            sizes = self._sizes if context.config.features.completion_time_in_name else {}
+            units = build_units(target, plan.operations, sizes)
             results = run.engine.run(compact_operation, units, run_epoch=held.epoch, progress=run.progress)
         rewritten = prove_operations(
             plan.operations, results, self.instant, check_counts, is_base=True, with_statistics=attempt.with_statistics
         )
         attempt.keep(rewritten)
-        attempt.check_rows(rewritten, planned_slices(plan))
+        attempt.check_rows(rewritten, plan.operations)
         return attempt.completion(rewritten, compaction_metadata(self, rewritten.stats, schema, timeline))
 
     def _warn_of_change_logs(self, plan: CompactionPlan) -> None:
@@ -131,10 +127,6 @@ def _is_logged(item: CompactionOperation) -> bool:
     return item.base_file is None or BUCKET_ID.match(item.file_id) is not None
 
 
-def planned_slices(plan: CompactionPlan) -> list[PlannedSlice]:
-    return [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
-
-
 def compaction_metadata(
     job: RewriteJob[CompactionPlan], stats: Sequence[WriteStat], schema: AvroSchema, timeline: Timeline
 ) -> CommitMetadata:
@@ -149,41 +141,14 @@ def compaction_metadata(
 
 
 def build_units(
-    make: Callable[..., Unit],
-    context: TableContext,
-    instant: str,
-    plan: CompactionPlan,
-    schema: AvroSchema,
-    timeline: Timeline,
-    requirements: StatisticsRequirements | None,
-    listed: Mapping[str, Sequence[FileInfo]] | None = None,
-) -> list[Unit]:
-    """One unit per operation, by `make`, in the plan's order. `timeline` decides which log blocks count; `schema` is
-    the table's, without meta fields. Without the files of the partitions, `listed`, tasks ask for the sizes of log
-    files.
-    """
-    committed = CommittedInstants.of(timeline)
-    config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
-    policy = MergePolicy.for_table(context.config, context.options)
-    # In layout 1 a writer may append to a log file until its write completes: there its task asks for the size.
-    asks = listed is None or not context.config.features.completion_time_in_name
-    sizes = {info.path: info.size for files in (listed or {}).values() for info in files}
-    return [
-        make(
-            operation,
-            uri=context.uri,
-            storage_options=context.storage_options,
-            instant=instant,
-            committed=committed,
-            schema=schema,
-            policy=policy,
-            config=config,
-            as_hudi_1=as_hudi_1,
-            requirements=requirements,
-            sizes=() if asks else tuple(sizes[join(operation.partition, name)] for name in operation.log_files),
-        )
-        for operation in plan.operations
-    ]
+    target: SliceTarget, operations: Sequence[CompactionOperation], sizes: Mapping[str, int]
+) -> list[CompactionUnit]:
+    """One unit per operation. Where `sizes` has not the bytes of log files, by their paths, tasks ask for them."""
+    units = []
+    for item in operations:
+        of_logs = tuple(sizes[join(item.partition, name)] for name in item.log_files) if sizes else ()
+        units.append(CompactionUnit(target, item, of_logs))
+    return units
 
 
 def check_counts(operation: CompactionOperation, result: CompactedSlice, source: str) -> None:
@@ -235,7 +200,7 @@ class LogCompactionJob(CompactionJob):
         check_schema_of_latest(self.context, timeline)
         self._schema(timeline)
         check_not_overtaken(timeline, self.instant, path=path)
-        check_planned(self.context, timeline, self.instant, planned_slices(plan), path=path, before=self.instant)
+        check_planned(self.context, timeline, self.instant, plan.operations, path=path, before=self.instant)
         return plan
 
     def execute(self, plan: CompactionPlan, held: Claim) -> Completion[Rewritten]:
@@ -244,8 +209,11 @@ class LogCompactionJob(CompactionJob):
         with attempt.writing():
             schema = self._schema(timeline)
             order = BlockOrder.of(context, timeline, self.instant)
-            make = partial(LogCompactionUnit, order=order)
-            units = build_units(make, context, self.instant, plan, schema, timeline, attempt.requirements)
+            policy = MergePolicy.for_table(context.config, context.options)
+            target = SliceTarget.of(self, schema, timeline, attempt.requirements, policy)
+            # Rows of log blocks may be ordered by a column that base files lack.
+            target = replace(target, files=replace(target.files, schema=schema))
+            units = [LogCompactionUnit(target, item, order) for item in plan.operations]
             results = run.engine.run(merge_operation, units, run_epoch=held.epoch, progress=run.progress)
         rewritten = prove_operations(
             plan.operations,

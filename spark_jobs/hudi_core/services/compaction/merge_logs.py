@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import add_meta_fields, without_meta_fields
+from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.positions import RecordPositions
@@ -41,12 +41,12 @@ from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_
 from hudi_core.model.names import LogFileName, WriteToken, parse_base_file, parse_data_file, parse_log_file, spelled
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.compaction.block_order import BlockOrder
-from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.rewriting.new_file_groups import statistics_of
 from hudi_core.services.rewriting.proof import OperationResult
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.actions.compaction import LOG_BYTES
+from hudi_core.timeline.actions.compaction import LOG_BYTES, CompactionOperation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import DataFile
@@ -56,10 +56,12 @@ _COPIED: Final = frozenset({BlockType.AVRO_DATA, BlockType.DELETE})
 
 
 @dataclass(frozen=True, slots=True)
-class LogCompactionUnit(CompactionUnit):
-    """`order` is by which blocks may come in between."""
+class LogCompactionUnit:
+    """One operation of the plan; `order` is by which blocks may come in between."""
 
-    order: BlockOrder = field(kw_only=True)
+    target: SliceTarget
+    operation: CompactionOperation
+    order: BlockOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +100,27 @@ def check_copied(blocks: Sequence[LogBlock]) -> None:
 class _Merge:
     def __init__(self, unit: LogCompactionUnit, attempt: TaskAttempt) -> None:
         self.unit = unit
-        self.instant = check_file_name(self.unit.instant, source=_SOURCE)
-        self.partition = check_partition(self.unit.operation.partition, source=_SOURCE)
-        self.names = [check_file_name(name, source=_SOURCE) for name in self.unit.operation.log_files]
-        self.storage: Storage = open_data_storage(self.unit.uri, self.unit.storage_options)
+        self.files, self.policy = unit.target.files, unit.target.rules(unit.operation.file_id)
+        self.instant = check_file_name(self.files.instant, source=_SOURCE)
+        self.partition = check_partition(unit.operation.partition, source=_SOURCE)
+        self.names = [check_file_name(name, source=_SOURCE) for name in unit.operation.log_files]
+        self.storage: Storage = open_data_storage(unit.target.uri, unit.target.storage_options)
         self.token = WriteToken(attempt.partition_id, attempt.stage_id, OWN_ATTEMPTS + attempt.attempt_id)
 
     def run(self) -> MergedLogs:
-        unit, started = self.unit, time.perf_counter()
+        unit, committed, started = self.unit, self.unit.target.committed, time.perf_counter()
         names = sorted(self.names, key=lambda name: parse_log_file(name).scan_order)
         files = [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
         scan = scan_log_files(
-            self.storage, files, unit.committed, latest_instant=unit.instant, stop_at_newer=not unit.as_hudi_1
+            self.storage, files, committed, latest_instant=self.instant, stop_at_newer=not self.files.as_hudi_1
         )
-        corrupt = pass_over_torn_tails(self.storage, scan, allow_lost=unit.config.allow_corrupt_log_blocks)
+        corrupt = pass_over_torn_tails(self.storage, scan, allow_lost=self.files.config.allow_corrupt_log_blocks)
         if not scan.blocks:
             return MergedLogs(None, None, corrupt)
         check_copied(scan.blocks)
         merged = list(dict.fromkeys(str(block.instant_time) for block in scan.blocks))
         listed = self.storage.list_files(self.partition)
-        unit.order.check(self.storage, unit.operation, listed, frozenset(merged), unit.committed)
+        unit.order.check(self.storage, unit.operation, listed, frozenset(merged), committed)
         name = self._name(listed)
         # Hudi 1.2 fails to roll a log file back that is its writer's own and is not announced as such.
         kind = MarkerType.CREATE if unit.order.by_name else MarkerType.APPEND
@@ -125,7 +128,7 @@ class _Merge:
         check_attempt(self.storage, self.instant, self.token.stage_id, marker, closed=False)
         headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}
         base = unit.operation.base_file
-        positions = block_positions(scan.blocks, base, unit.policy)
+        positions = block_positions(scan.blocks, base, self.policy)
         instant = None if positions is None or base is None else parse_base_file(base).instant
         with LogCopy(self.storage, join(self.partition, str(name)), headers, positions_instant=instant) as copy:
             records = self._folded(scan, positions)
@@ -141,7 +144,7 @@ class _Merge:
             )
         scan_ms, write_ms = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
         stat = self._stat(name, scan, records, copy, size, sum(file.size for file in files), scan_ms, write_ms)
-        statistics = statistics_of(self.storage, stat, unit.requirements, is_base=False)
+        statistics = statistics_of(self.storage, stat, self.files.requirements, is_base=False)
         return MergedLogs(stat, statistics, corrupt, len(records), copy.records, copy.deletes)
 
     def _name(self, listed: Sequence[FileInfo]) -> LogFileName:
@@ -159,14 +162,13 @@ class _Merge:
 
     def _folded(self, scan: ScanResult, positions: Sequence[RecordPositions] | None) -> LogRecords:
         """The winning version of each key, or base row; its row number is that among the rows of all data blocks."""
-        unit = self.unit
-        schema = without_meta_fields(unit.schema)
-        self.ordering = Ordering.of(unit.policy, schema, path=unit.operation.file_id)
-        columns = arrow_schema(add_meta_fields(schema), path=unit.operation.file_id)
-        names = spelled(merge_columns(unit.policy, self.ordering), columns.names)
+        schema, file_id = self.files.schema, self.unit.operation.file_id
+        self.ordering = Ordering.of(self.policy, schema, path=file_id)
+        columns = arrow_schema(add_meta_fields(schema), path=file_id)
+        names = spelled(merge_columns(self.policy, self.ordering), columns.names)
         seen = pa.schema([column for column in columns if column.name in names])
-        budget = unit.config.memory_bytes
-        return merge_logs(self.storage, scan, seen, unit.policy, self.ordering, budget=budget, positions=positions)
+        budget = self.files.config.memory_bytes
+        return merge_logs(self.storage, scan, seen, self.policy, self.ordering, budget=budget, positions=positions)
 
     def _copy(
         self, scan: ScanResult, records: LogRecords, copy: LogCopy, positions: Sequence[RecordPositions] | None

@@ -40,8 +40,8 @@ from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.model.names import spelled
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.overwrite.combined_rows import check_combined
-from hudi_core.services.overwrite.row_shards import bytes_per_row
+from hudi_core.services.overwrite.row_shards import check_combined
+from hudi_core.services.overwrite.shard_files import bytes_per_row
 from hudi_core.services.overwrite.source import CountedRows, Source, SourceRows, count_rows, evolved_rows, find_source
 from hudi_core.services.rewriting.checks import check_schema_of_latest
 from hudi_core.timeline.timeline import Timeline

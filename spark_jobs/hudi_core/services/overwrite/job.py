@@ -26,7 +26,6 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.overwrite.combined_rows import produce_combined, write_combined
 from hudi_core.services.overwrite.plan import (
     Overwrite,
     OverwritePlan,
@@ -35,7 +34,14 @@ from hudi_core.services.overwrite.plan import (
     check_same_schema,
     plan_overwrite,
 )
-from hudi_core.services.overwrite.row_shards import RowsUnit, expected_files, produce_rows, spread_of
+from hudi_core.services.overwrite.row_shards import (
+    RowsUnit,
+    expected_files,
+    produce_combined,
+    produce_rows,
+    spread_of,
+    write_combined,
+)
 from hudi_core.services.overwrite.shard_files import RowsTarget, Written, write_shard
 from hudi_core.services.overwrite.source import CountedRows
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata

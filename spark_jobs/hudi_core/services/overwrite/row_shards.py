@@ -1,37 +1,46 @@
-"""Sends the rows of an overwrite to shards, by their partitions. Which row of a key stays: combined_rows.py. How a
-shard becomes files: shard_files.py.
+"""Sends the rows of an overwrite to shards, by their partitions. How a shard becomes files: shard_files.py.
 
 A large partition has several shards of its own, small ones share some by the hash of their paths. In a table with a
-bucket index each bucket of a partition has one shard, by the hash of both. How large a partition becomes, base files of
-the table show: the source may be compressed in another way, or not at all.
+bucket index each bucket of a partition has one shard, by the hash of both.
+
+Rows of one key may become one before they are written (hoodie.combine.before.insert;
+HoodieWriteHelper.deduplicateRecords). The row with the greatest ordering value stays; of equal ones, and in a table
+that is ordered by commits, the last one of the source, where Hudi takes any. An exchange brings the rows of a key
+together, in the order of partition paths, keys and ordering values. Nothing of the rows comes to the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import group_indexes
-from hudi_core.config.rows_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
+from hudi_core.config.rows_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import FormatError, StorageNotFoundError
+from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.base_merge import grouped
-from hudi_core.filegroup.read.base_file import open_base_file
-from hudi_core.model.names import PARTITION_PATH, RECORD_KEY, BaseFileName, parse_data_file
-from hudi_core.services.context import TableContext
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, keyed_schema, row_columns
 from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows, read_part
-from hudi_core.timeline.actions.commit import Operation
-from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
 
+_POSITION: Final = "position"
+_PART_ROWS: Final = 1 << 40
+"""More than a part has."""
+_SHARD: Final = "_airflow_hudi_shard"
+_GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
+"""Index types by which a key is one of the whole table (HoodieIndex.isGlobal)."""
 _SMALL_SHARDS: Final = 8
 """Shards that small partitions share at least, where there are as many."""
 
@@ -93,7 +102,7 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
     """
     rows = unit.rows
     for part in grouped(keyed_rows(unit), max_bytes=rows.config.sorted_bytes):
-        yield from exchange_pieces(_pieces(part, unit.spread, rows.config.piece_bytes))
+        yield from exchange_pieces(_pieces_of_paths(part, unit.spread, rows.config.piece_bytes))
 
 
 def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
@@ -108,17 +117,9 @@ def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([paths, keys, *batch.columns[: len(columns)]], schema=schema)
 
 
-def keyed_schema(columns: pa.Schema) -> pa.Schema:
-    """Of keyed_rows; `columns` are the table's."""
-    return piece_schema(columns).insert(0, pa.field(PARTITION_PATH, pa.string()))
-
-
-def piece_schema(columns: pa.Schema) -> pa.Schema:
-    """Of the rows of one partition, as produce_rows sends them."""
-    return columns.insert(0, pa.field(RECORD_KEY, pa.string()))
-
-
-def _pieces(batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
+def _pieces_of_paths(
+    batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int
+) -> Iterator[tuple[int, bytes, pa.Table]]:
     """The pieces of some rows, each of one partition, with its shard and path."""
     rows = pa.Table.from_batches(batches)
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(PARTITION_PATH, "ascending")])).combine_chunks()
@@ -149,52 +150,139 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
     return ((first + number, cuts[number], cuts[number + 1]) for number in range(count))
 
 
-_COMMITS: Final = 5
-"""Commits that are read, the newest first (HoodieWriteConfig.RECORD_SIZE_ESTIMATOR_MAX_COMMITS)."""
-_LEAST_FILE: Final = 8 << 20
-"""Bytes from which a file of a commit counts: of a smaller one the filter of its keys is too large a part."""
-_FILES: Final = 16
-"""Base files whose footers are read where the commits do not show it."""
-_LEAST_COLUMNS: Final = 1 << 20
-"""Bytes of their columns that are enough: of fewer the headers and dictionaries are too large a part."""
+def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
+    """Raises UnsupportedError where rows of one key are not simply the newest of them."""
+    if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
+        raise UnsupportedError(
+            f"{COMBINE_INSERTS.name}=true, where rows of one key are merged field by field",
+            path=config.path,
+            remedy="combine them in the source, and leave the option out",
+        )
+    if index_type in _GLOBAL:
+        raise UnsupportedError(
+            f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type}, by which keys are of the whole table",
+            path=config.path,
+            remedy="combine rows of different partitions in the source, and leave one of the options out",
+        )
 
 
-def bytes_per_row(context: TableContext, timeline: Timeline) -> float | None:
-    """Bytes of a row in a base file, by the newest commit that wrote enough of them, else by the footers of some latest
-    base files; None where these are too small, too. As AverageRecordSizeUtils of Hudi 0.15 and
-    AverageRecordSizeEstimator of 1.x, but that overwrites count, and no small file does. Raises StorageError.
+def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce: the rows of a part in sorted pieces. Errors as read_part, and FormatError for rows
+    without an ordering value, which Hudi 0.15 refuses. Memory: a batch, and half of the memory budget.
     """
-    newest = islice(reversed(timeline.commits().instants), _COMMITS)
-    sizes = (_of_commit(context, item) for item in newest)
-    return next(filter(None, sizes), None) or _of_files(context, timeline)
+    for part in grouped(_ordered(unit), max_bytes=unit.rows.config.sorted_bytes):
+        yield from exchange_pieces(_pieces_of_keys(part, unit.spread, unit.rows.config.piece_bytes))
 
 
-def _of_commit(context: TableContext, item: Instant) -> float | None:
+def _ordered(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, with the key of their order behind them."""
+    path = f"{unit.rows.uri}/{unit.part.name}"
+    policy = unit.rows.policy
+    ordering = Ordering(()) if policy is None else Ordering.of(policy, unit.rows.schema, path=path)
+    first = unit.number * _PART_ROWS
+    for batch in keyed_rows(unit):
+        yield batch.append_column(SORT_KEY, order_keys(batch, ordering, first, path=path))
+        first += batch.num_rows
+
+
+def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str) -> pa.Array:
+    """The keys (binary) by which keyed rows are in the order of their partition paths, record keys and ordering values,
+    and of their places in the source, which begin at `first`. Raises FormatError naming `path` for a null that has no
+    order.
+    """
+    values = {PARTITION_PATH: batch.column(PARTITION_PATH), RECORD_KEY: batch.column(RECORD_KEY)}
+    for number, column in enumerate(ordering.columns):
+        column_values = column.from_rows(batch)
+        if column_values.null_count and not ordering.hudi_1:
+            raise FormatError(
+                f"{column_values.null_count} rows have no value in {column.name!r}, by which they are combined",
+                path=path,
+                remedy="give each row one",
+            )
+        is_number = pa.types.is_integer(column_values.type) or pa.types.is_floating(column_values.type)
+        values[f"order{number}"] = column_values.fill_null(0) if is_number else column_values
+    values[_POSITION] = pa.array(np.arange(first, first + batch.num_rows))
+    return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
+
+
+def _pieces_of_keys(
+    batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int
+) -> Iterator[tuple[int, bytes, pa.Table]]:
+    """The pieces of some rows, each of one shard, with it and their first key."""
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()  # while the sorted rows are sent, and the next ones read
+    rows = rows.append_column(_SHARD, pa.array(shards_of(rows, spread), pa.int32()))
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(_SHARD, "ascending"), (SORT_KEY, "ascending")])).combine_chunks()
+    shards, keys = (rows.column(name).combine_chunks() for name in (_SHARD, SORT_KEY))
+    rows = rows.drop_columns([_SHARD])
+    step = rows_per_piece(rows, piece_bytes)
+    numbers, starts = np.unique(shards.to_numpy(), return_index=True)
+    for shard, start, end in zip(numbers.tolist(), starts.tolist(), [*starts.tolist()[1:], len(shards)], strict=True):
+        for at in range(start, end, step):
+            yield shard, keys[at].as_py(), rows.slice(at, min(step, end - at))
+
+
+def shards_of(rows: pa.Table, spread: Spread) -> NDArray[np.int64]:
+    """The shard of each row: one of its partition's by the hash of its key, else the one that its partition shares."""
+    paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+    of_path = paths.indices.to_numpy()
+    shared = group_indexes(paths.dictionary, spread.shared) if spread.shared else np.zeros(len(paths.dictionary))
+    shards: NDArray[np.int64] = shared.astype(np.int64)[of_path]
+    for number, path in enumerate(paths.dictionary.to_pylist()):
+        if path in spread.large:
+            first, count = spread.large[path]
+            places = np.flatnonzero(of_path == number)
+            keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(places))
+            shards[places] = first + group_indexes(keys, count)
+    return shards
+
+
+def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
+    """The files of a shard, partition after partition, with one row of each key; with `target`,
+    engine.protocol.Consume. Raises ExecutionError where writing fails. Memory: WriteConfig.merged_bytes, a piece
+    (WriteConfig.piece_bytes) for each sorted part of the source, three times; a row group of output.
+    """
+    hold = target.files.config.merged_bytes
     try:
-        metadata = context.active.read_commit(item)
-    except (FormatError, StorageNotFoundError):
-        return None
-    if metadata.operation_type == Operation.CLUSTER:
-        return None  # sorted rows are smaller
-    stats = [stat for stat in metadata.write_stats() if isinstance(parse_data_file(stat.name), BaseFileName)]
-    written = sum(stat.total_write_bytes for stat in stats)
-    if written <= RECORD_SIZE_THRESHOLD.read(context.options) * SMALL_FILE_BYTES.read(context.options):
-        return None
-    whole = [stat for stat in stats if stat.total_write_bytes >= _LEAST_FILE]
-    return sum(stat.total_write_bytes for stat in whole) / max(1, sum(stat.num_writes for stat in whole))
+        files = ShardFiles(target, shard, attempt)
+        with files.writer:
+            for rows in newest(merged_pieces(batches, keyed_schema(row_columns(target)), hold), files.drop):
+                for partition, part in _by_partition(rows):
+                    files.write(partition, part)
+            return files.close()
+    except (pa.ArrowException, MemoryError) as error:
+        raise failed(target, error) from error
 
 
-def _of_files(context: TableContext, timeline: Timeline) -> float | None:
-    view = context.view(timeline)
-    files = (base for partition in view.partitions() for base in view.latest_base_files(partition))
-    size = rows = 0
-    for base in islice(files, _FILES):
-        try:
-            with open_base_file(context.storage, base.path) as file:
-                footer = file.metadata
-        except (FormatError, StorageNotFoundError):
+def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iterator[pa.Table]:
+    """The last row of each key, in the order of partitions and keys; `drop` gets how many of a partition are not."""
+    last: pa.Table | None = None
+    for table in tables:
+        rows = (table if last is None else pa.concat_tables([last, table])).combine_chunks()
+        if not rows.num_rows:
             continue
-        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-        size += sum(group.column(at).total_compressed_size for group in groups for at in range(group.num_columns))
-        rows += footer.num_rows
-    return size / rows if size >= _LEAST_COLUMNS else None
+        paths, keys = (rows.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
+        is_last = pc.or_(_differs(paths), _differs(keys))
+        places = np.flatnonzero(is_last.to_numpy(zero_copy_only=False))
+        for entry in pc.value_counts(paths.slice(0, len(paths) - 1).filter(pc.invert(is_last))).to_pylist():
+            drop(entry["values"], entry["counts"])
+        if len(places):
+            yield rows.take(pa.array(places))
+        last = rows.slice(rows.num_rows - 1)
+    if last is not None:
+        yield last
+
+
+def _differs(values: pa.Array) -> pa.Array:
+    """Of each value but the last, whether the next is another."""
+    return pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
+
+
+def _by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each partition, without its path."""
+    paths = rows.column(PARTITION_PATH).combine_chunks()
+    rows = rows.drop_columns([PARTITION_PATH])
+    starts = run_starts(paths)
+    for start, end in zip(starts, [*starts[1:], len(paths)], strict=True):
+        for batch in rows.slice(start, end - start).combine_chunks().to_batches():
+            yield paths[start].as_py(), batch

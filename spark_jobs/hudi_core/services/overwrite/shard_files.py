@@ -1,34 +1,46 @@
 """Writes the rows of a shard to new file groups, one file at a time however many partitions there are. Where rows of a
 query are kept until then: staged_rows.py. Which shard a row is in: row_shards.py.
 
-Rows that are marked as deleted are not written (HoodieCreateHandle).
+Rows that are marked as deleted are not written (HoodieCreateHandle). How large a row becomes, base files of the table
+show: the source may be compressed in another way, or not at all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import TracebackType
+from itertools import islice
 from typing import Final
 from uuid import UUID, uuid5
 
 import pyarrow as pa
 
 from hudi_core.codec.parquet.statistics import proleptic_version
+from hudi_core.config.rows_config import RECORD_SIZE_THRESHOLD, SMALL_FILE_BYTES
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import ExecutionError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import bucket_file_id, place_of
-from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hudi_core.model.names import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    BaseFileName,
+    parse_data_file,
+)
 from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
-from hudi_core.services.overwrite.row_shards import piece_schema
+from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.new_file_groups import DEFAULT_CODEC, FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.timeline import Timeline
 
 _UNIT: Final = "unit of an overwrite"
 
@@ -56,7 +68,8 @@ def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch
     """engine.protocol.Consume, with `target`. Memory: a piece of 1 MiB, and a row group. ExecutionError."""
     sent = piece_schema(row_columns(target))
     try:
-        with ShardFiles(target, shard, attempt) as files:
+        files = ShardFiles(target, shard, attempt)
+        with files.writer:
             for batch in batches:
                 for key, piece in zip(*batch.columns, strict=True):
                     files.write(key.as_py().decode(), pa.ipc.read_record_batch(piece.as_buffer(), sent))
@@ -71,28 +84,31 @@ def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
 
 
 class ShardFiles:
-    """Rows of a shard come place after place: one file is open. Leaving its `with` by an error removes that."""
+    """Rows of a shard come place after place, to a `writer` that has one file open. Leaving its `with` by an error
+    removes that.
+    """
 
     def __init__(self, target: RowsTarget, shard: int, attempt: TaskAttempt) -> None:
+        self.writer = FileGroupWriter(
+            open_data_storage(target.uri, target.storage_options),
+            target.files,
+            partition="",
+            prefix="",
+            codec=target.files.config.parquet_codec or DEFAULT_CODEC,
+            attempt=attempt,
+            # Rows of a source in the other calendar are refused where they are read.
+            spark_version=proleptic_version([]),
+        )
         self._target = target
         self._shard = shard
-        self._attempt = attempt
-        self._storage = open_data_storage(target.uri, target.storage_options)
         self._schema = rows_schema(target.files.schema, path=_UNIT)
-        self._stack = ExitStack()
-        self._writer: FileGroupWriter | None = None
         self._place: str | None = None
-        self._first_row = 0
-        self._done: list[NewFile] = []
         self._dropped: Counter[str] = Counter()
 
     def write(self, place: str, rows: pa.RecordBatch) -> None:
         """Appends rows of a place (buckets.place_of) with record keys, but those that are marked as deleted."""
-        partition, digits = place_of(place)
-        if self._writer is None or self._place != place:
-            self._end()
-            self._place = place
-            self._writer = self._stack.enter_context(self._new_writer(partition, digits))
+        if self._place != place:
+            self._turn_to(place)
         if self._target.policy is not None:
             flags = delete_flags(rows, self._target.policy)
             if flags.any():
@@ -100,7 +116,7 @@ class ShardFiles:
                 rows = rows.filter(pa.array(~flags))
         most = self._target.files.config.batch_rows
         for at in range(0, rows.num_rows, most):
-            self._writer.write(self._with_meta_columns(rows.slice(at, most), partition))
+            self.writer.write(self._with_meta_columns(rows.slice(at, most)))
 
     def drop(self, place: str, rows: int) -> None:
         """Counts rows that are not written."""
@@ -108,53 +124,26 @@ class ShardFiles:
 
     def close(self) -> Written:
         """Completes the last file; all of them."""
-        self._end()
-        return Written(tuple(self._done), dict(self._dropped))
+        return Written(self.writer.close(), dict(self._dropped))
 
-    def _with_meta_columns(self, rows: pa.RecordBatch, partition: str) -> pa.RecordBatch:
+    def _with_meta_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         unset = pa.nulls(rows.num_rows, pa.string())
         made = {COMMIT_TIME: unset, COMMIT_SEQNO: unset}  # the writer knows them (NewFiles.stamps_rows)
         if self._target.files.has_meta:
-            made[PARTITION_PATH] = pa.repeat(pa.scalar(partition), rows.num_rows)
+            made[PARTITION_PATH] = pa.repeat(pa.scalar(self.writer.partition), rows.num_rows)
         else:
             made |= {RECORD_KEY: unset, PARTITION_PATH: unset}
         columns = {**dict(zip(rows.schema.names, rows.columns, strict=True)), **made}
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
-    def _end(self) -> None:
-        if self._writer is not None:
-            self._done += self._writer.close()
-            self._first_row = self._writer.next_row
-            self._writer = None
-            self._stack.close()
-
-    def _new_writer(self, partition: str, digits: str | None) -> FileGroupWriter:
-        target, files = self._target, self._target.files
-        check_partition(partition, source=_UNIT)
-        put_partition_metadata(self._storage, partition, files.instant)
-        prefix = str(uuid5(UUID(target.seed), f"{self._shard}/{self._place}"))
+    def _turn_to(self, place: str) -> None:
+        partition, digits = place_of(place)
+        prefix = str(uuid5(UUID(self._target.seed), f"{self._shard}/{place}"))
         if digits is not None:
             prefix = bucket_file_id(prefix, digits)
-        codec = files.config.parquet_codec or DEFAULT_CODEC
-        return FileGroupWriter(
-            self._storage,
-            files,
-            partition,
-            prefix,
-            codec,
-            self._attempt,
-            first_row=self._first_row,
-            # Rows of a source in the other calendar are refused where they are read.
-            spark_version=proleptic_version([]),
-        )
-
-    def __enter__(self) -> ShardFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+        self.writer.turn_to(check_partition(partition, source=_UNIT), prefix)
+        put_partition_metadata(self.writer.storage, partition, self._target.files.instant)
+        self._place = place
 
 
 def put_partition_metadata(storage: Storage, partition: str, instant: str) -> None:
@@ -170,3 +159,64 @@ def row_columns(target: RowsTarget) -> pa.Schema:
     schema = rows_schema(target.files.schema, path=_UNIT)
     meta = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
     return pa.schema([field for field in schema if field.name not in meta])
+
+
+def keyed_schema(columns: pa.Schema) -> pa.Schema:
+    """Of keyed_rows; `columns` are the table's."""
+    return piece_schema(columns).insert(0, pa.field(PARTITION_PATH, pa.string()))
+
+
+def piece_schema(columns: pa.Schema) -> pa.Schema:
+    """Of the rows of one partition, as produce_rows sends them."""
+    return columns.insert(0, pa.field(RECORD_KEY, pa.string()))
+
+
+_COMMITS: Final = 5
+"""Commits that are read, the newest first (HoodieWriteConfig.RECORD_SIZE_ESTIMATOR_MAX_COMMITS)."""
+_LEAST_FILE: Final = 8 << 20
+"""Bytes from which a file of a commit counts: of a smaller one the filter of its keys is too large a part."""
+_FILES: Final = 16
+"""Base files whose footers are read where the commits do not show it."""
+_LEAST_COLUMNS: Final = 1 << 20
+"""Bytes of their columns that are enough: of fewer the headers and dictionaries are too large a part."""
+
+
+def bytes_per_row(context: TableContext, timeline: Timeline) -> float | None:
+    """Bytes of a row in a base file, by the newest commit that wrote enough of them, else by the footers of some latest
+    base files; None where these are too small, too. As AverageRecordSizeUtils of Hudi 0.15 and
+    AverageRecordSizeEstimator of 1.x, but that overwrites count, and no small file does. Raises StorageError.
+    """
+    newest = islice(reversed(timeline.commits().instants), _COMMITS)
+    sizes = (_of_commit(context, item) for item in newest)
+    return next(filter(None, sizes), None) or _of_files(context, timeline)
+
+
+def _of_commit(context: TableContext, item: Instant) -> float | None:
+    try:
+        metadata = context.active.read_commit(item)
+    except (FormatError, StorageNotFoundError):
+        return None
+    if metadata.operation_type == Operation.CLUSTER:
+        return None  # sorted rows are smaller
+    stats = [stat for stat in metadata.write_stats() if isinstance(parse_data_file(stat.name), BaseFileName)]
+    written = sum(stat.total_write_bytes for stat in stats)
+    if written <= RECORD_SIZE_THRESHOLD.read(context.options) * SMALL_FILE_BYTES.read(context.options):
+        return None
+    whole = [stat for stat in stats if stat.total_write_bytes >= _LEAST_FILE]
+    return sum(stat.total_write_bytes for stat in whole) / max(1, sum(stat.num_writes for stat in whole))
+
+
+def _of_files(context: TableContext, timeline: Timeline) -> float | None:
+    view = context.view(timeline)
+    files = (base for partition in view.partitions() for base in view.latest_base_files(partition))
+    size = rows = 0
+    for base in islice(files, _FILES):
+        try:
+            with open_base_file(context.storage, base.path) as file:
+                footer = file.metadata
+        except (FormatError, StorageNotFoundError):
+            continue
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        size += sum(group.column(at).total_compressed_size for group in groups for at in range(group.num_columns))
+        rows += footer.num_rows
+    return size / rows if size >= _LEAST_COLUMNS else None

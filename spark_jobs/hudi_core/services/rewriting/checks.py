@@ -4,7 +4,7 @@ that names the file and the remedy. That the output is whole: proof.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from functools import cache, lru_cache
 
 from hudi_core.config.rows_config import PARTITION_BUCKETS
@@ -19,9 +19,9 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.schemas import SCHEMA_FOLDER, internal_schema_history
@@ -79,22 +79,27 @@ def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
         raise UnsupportedError(what, path=recorded_in, remedy=_BY_HUDI)
 
 
+def planned_slices(items: Iterable[CompactionOperation | ClusteringSlice]) -> list[PlannedSlice]:
+    return [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in items]
+
+
 def check_planned(
     context: TableContext,
     timeline: Timeline,
     instant: str,
-    planned: Sequence[PlannedSlice],
+    items: Iterable[CompactionOperation | ClusteringSlice],
     *,
     path: str,
     before: str | None = None,
-) -> dict[str, list[FileInfo]]:
-    """Checks that the files of the plan in `path`, at `instant`, are there, and that its slices are those of the table
-    then (planned_slices); returns the listings. Log blocks of instants from `before` on do not count: to what a log
-    compaction merges later writes may append in layout 1. Raises StorageNotFoundError naming the first missing file,
-    base files first; FormatError naming a file group; CorruptFileError naming a file that is no log file, or a damaged
-    one of the metadata table.
+) -> dict[str, int]:
+    """Checks that the files of the plan in `path`, at `instant`, are there, and that its `items` are the table's slices
+    then (planned_slices.py); returns the bytes of all files of its partitions by path. Log blocks of instants from
+    `before` on do not count: to what a log compaction merges later writes may append in layout 1. Raises
+    StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group;
+    CorruptFileError naming a file that is no log file, or a damaged one of the metadata table.
     """
     named: dict[str, list[str]] = {}
+    planned = planned_slices(items)
     for item in planned:
         names = named.setdefault(item.file_group.partition, [])
         names += filter(None, (item.base_file, *item.log_files))
@@ -115,7 +120,7 @@ def check_planned(
         reader = MetadataTable(context.storage, context.config, timeline)
         for partition in sorted(named):
             reader.list_files(partition)
-    return listed
+    return {info.path: info.size for files in listed.values() for info in files}
 
 
 def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -> PlanCheck:

@@ -11,17 +11,17 @@ import json
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.concurrency_config import FILE_GROUP_LOCKS
 from hudi_core.config.rows_config import VERIFY
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError
-from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
@@ -37,11 +37,14 @@ from hudi_core.query.slices_plan import reader_spec
 from hudi_core.request.results import InstantResult
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.rewriting.other_writers import check_early, conflict_checks, file_group_locks
+from hudi_core.services.rewriting.checks import planned_slices
+from hudi_core.services.rewriting.other_writers import check_early, conflict_checks
 from hudi_core.services.rewriting.proof import Rewritten, check_all_rows
 from hudi_core.services.rollback.failed_attempt import has_markers, is_first_attempt, roll_back_attempt
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
@@ -49,6 +52,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import CheckOwner, Precondition, Publish, check_not_rolled_back
 from hudi_core.transaction.concurrent_operations import operation_start_at
+from hudi_core.transaction.file_group_locks import FileGroupLocks
 from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winners, remove_losers
 
 log = logging.getLogger(__name__)
@@ -100,7 +104,10 @@ class RewriteJob(Job[Plan, Rewritten]):
         self._has_markers = claim.epoch == 1 and has_markers(self.context, self.instant)
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
-        return file_group_locks(self.context, held, self.file_groups(plan))
+        """Those of its file groups, where the option is set. Raises LockError when one is taken."""
+        if not FILE_GROUP_LOCKS.read(self.context.options):
+            return nullcontext()
+        return FileGroupLocks(self.storage, held, self.file_groups(plan))
 
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
@@ -229,10 +236,13 @@ class Attempt:
         check_winners(winners, kept)
 
     def check_rows(
-        self, rewritten: Rewritten, planned: Sequence[PlannedSlice], ignored: frozenset[str] = frozenset()
+        self,
+        rewritten: Rewritten,
+        items: Sequence[CompactionOperation | ClusteringSlice],
+        ignored: frozenset[str] = frozenset(),
     ) -> None:
-        """With VERIFY, check_all_rows: the `planned` slices and the new files, but for the columns `ignored`."""
-        context = self._job.context
+        """With VERIFY, check_all_rows: the planned slices and the new files, but for the columns `ignored`."""
+        context, planned = self._job.context, planned_slices(items)
         if planned and VERIFY.read(context.options) == "full":
             instant, files = self._job.instant, rewritten.files
             check_all_rows(context, self._workers, self._timeline, instant, planned, files, ignored)

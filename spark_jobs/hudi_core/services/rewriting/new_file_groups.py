@@ -1,4 +1,4 @@
-"""New base files of new file groups, as clustering writes them: one ends where it has its size, the next begins."""
+"""New base files: of new file groups one ends where it has its size, and the next begins; or that of one file group."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
 
 DEFAULT_CODEC: Final = "GZIP"
-GROUP_ROWS: Final = 4
-"""How many base rows are looked up at once for each log record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,9 @@ class NewFile:
 
 @dataclass
 class FileGroupWriter:
-    """Rows of a partition go to file groups `<prefix>-0` and so on. Leaving its `with` by an error removes the file."""
+    """Rows of a partition go to file groups `<prefix>-0` and so on. Leaving its `with` by an error removes the file.
+    `next_row` is where sequence numbers go on, behind another writer of this attempt.
+    """
 
     storage: Storage
     files: NewFiles
@@ -98,17 +98,23 @@ class FileGroupWriter:
     codec: str
     attempt: TaskAttempt
     done: list[NewFile] = field(default_factory=list)
-    first_row: int = 0
-    """Where sequence numbers go on, behind another writer of this attempt."""
+    next_row: int = 0
     spark_version: str | None = None
     """See BaseFileHandle."""
+    only: MarkerType | None = None
+    """Of the new version of a file group, whose id is `prefix` itself: what its marker says."""
 
     def __post_init__(self) -> None:
         self._handle: BaseFileHandle | None = None
         self._stack = ExitStack()
         self._started = 0.0
-        self.next_row = self.first_row
+        self._number = 0
         self._knows_keys = False
+
+    def turn_to(self, partition: str, prefix: str) -> None:
+        """Completes the file; the next rows go to other file groups."""
+        self._end()
+        self.partition, self.prefix, self._number = partition, prefix, 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Appends rows, with their keys unless these were joined."""
@@ -142,9 +148,10 @@ class FileGroupWriter:
         if self._handle is None:
             self._started = time.perf_counter()
             token = WriteToken(self.attempt.partition_id, self.attempt.stage_id, self.attempt.attempt_id)
-            name = str(BaseFileName(f"{self.prefix}-{len(self.done)}", token, self.files.instant, "parquet"))
-            instant, epoch = self.files.instant, self.attempt.stage_id
-            self._marker = create_marker(self.storage, instant, self.partition, name, MarkerType.CREATE)
+            file_id = self.prefix if self.only is not None else f"{self.prefix}-{self._number}"
+            name = str(parse_base_file(str(BaseFileName(file_id, token, self.files.instant, "parquet"))))
+            instant, epoch, kind = self.files.instant, self.attempt.stage_id, self.only or MarkerType.CREATE
+            self._marker = create_marker(self.storage, instant, self.partition, name, kind)
             check_attempt(self.storage, instant, epoch, self._marker, closed=False)
             self._handle = self._stack.enter_context(
                 BaseFileHandle(
@@ -188,6 +195,7 @@ class FileGroupWriter:
         size = handle.close()
         check_attempt(self.storage, self.files.instant, self.attempt.stage_id, self._marker, closed=True)
         self._handle = None
+        self._number += 1
         self._stack.close()
         created_ms = int((time.perf_counter() - self._started) * 1000)
         stat = self._stat(handle, size, created_ms)

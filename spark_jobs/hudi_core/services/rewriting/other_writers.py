@@ -12,7 +12,6 @@ committed, so that nothing is lost behind a plan; what waits for it all the same
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from hudi_core.config.concurrency_config import (
@@ -22,7 +21,6 @@ from hudi_core.config.concurrency_config import (
     CONFLICT_STRATEGY,
     EARLY_DETECTION,
     FAILED_WRITES_POLICY,
-    FILE_GROUP_LOCKS,
     Strategy,
 )
 from hudi_core.errors import ConflictError
@@ -32,11 +30,9 @@ from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
 from hudi_core.transaction.concurrent_operations import ConflictCheck, check_markers
 from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
-from hudi_core.transaction.file_group_locks import FileGroupLocks
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, may_be_alive, silent_seconds
 
 _SINGLE_WRITER: Final = (None, "SINGLE_WRITER")
@@ -139,13 +135,6 @@ def check_early(context: TableContext, timeline: Timeline, instant: str, groups:
     """Raises ConflictError when a live writer has announced a file in one of `groups`, where the option is set."""
     if EARLY_DETECTION.read(context.options):
         check_markers(context.storage, timeline, instant, groups, _live_writers(context))
-
-
-def file_group_locks(
-    context: TableContext, claim: Claim, groups: Collection[FileGroupId]
-) -> AbstractContextManager[object]:
-    """Holds the locks of `groups`, where the option is set. Raises LockError when one is taken."""
-    return FileGroupLocks(context.storage, claim, groups) if FILE_GROUP_LOCKS.read(context.options) else nullcontext()
 
 
 def _live_writers(context: TableContext) -> frozenset[str]:

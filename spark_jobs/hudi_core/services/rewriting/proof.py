@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hudi_core.codec.columns import octets
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
@@ -210,18 +211,15 @@ def sum_rows(unit: SumUnit, attempt: TaskAttempt) -> RowSum:
 
 def row_hashes(batch: pa.RecordBatch) -> NDArray[np.uint64]:
     """A hash of each row: of its text, nulls included, a polynomial over the bytes whose bits are mixed at the end."""
-    texts = json_rows(batch, AVRO).cast(pa.binary())
-    count = len(texts)
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + count + 1].astype(np.int64)
+    offsets, data = octets(json_rows(batch, AVRO).cast(pa.binary()))
     lengths = np.diff(offsets)
-    data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]] if count else np.empty(0, np.uint8)
-    places = np.arange(len(data)) - np.repeat(offsets[:-1] - offsets[0], lengths)
+    places = np.arange(len(data)) - np.repeat(offsets[:-1], lengths)
     # Some more than are needed, so that few tables are made.
     powers = _powers(1 << max(6, int(lengths.max(initial=0)).bit_length()))
     weighted = (data.astype(np.uint64) + np.uint64(1)) * powers[places]
-    sums: NDArray[np.uint64] = np.zeros(count, np.uint64)
-    if count:
-        sums = np.add.reduceat(weighted, offsets[:-1] - offsets[0])
+    sums: NDArray[np.uint64] = np.zeros(len(lengths), np.uint64)
+    if len(lengths):
+        sums = np.add.reduceat(weighted, offsets[:-1])
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         sums = (sums ^ (sums >> np.uint64(shift))) * np.uint64(factor)
     return sums

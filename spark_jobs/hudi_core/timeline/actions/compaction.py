@@ -64,6 +64,11 @@ class CompactionOperation:
     def file_group(self) -> FileGroupId:
         return FileGroupId(self.partition, self.file_id)
 
+    @property
+    def data_logs(self) -> tuple[str, ...]:
+        """See ClusteringSlice."""
+        return self.log_files
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:

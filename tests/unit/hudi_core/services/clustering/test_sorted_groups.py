@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hudi_core.config.services.clustering_config import Layout
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.services.clustering.sorted_groups import Sample, order_and_cuts
+from hudi_core.services.clustering.sorted_groups import WEIGHT, Sample, order_and_cuts
 from hudi_core.services.rewriting.sort_order import SORT_KEY, SortOrder, merged_pieces
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("value", pa.int64())])
@@ -70,10 +70,11 @@ def test_no_more_is_held_than_what_overlaps() -> None:
 
 def sample(values: list[int], weight: float) -> Sample:
     rows = pa.table([[f"{row:06d}" for row in range(len(values))], values], schema=SCHEMA)
+    rows = rows.append_column(WEIGHT, pa.array([weight] * len(values), pa.float64()))
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
-    return Sample(sink.getvalue().to_pybytes(), weight)
+    return Sample(sink.getvalue().to_pybytes())
 
 
 @pytest.mark.parametrize("layout", list(Layout))

@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.services.clustering.slice_rows import Clustered, SliceCount
+from hudi_core.services.clustering.sorted_groups import Clustered, SliceCount
 from hudi_core.services.clustering.units import Work, groups_of, prove
 from hudi_core.services.rewriting.new_file_groups import NewFile
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice

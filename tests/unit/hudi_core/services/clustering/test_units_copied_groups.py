@@ -16,7 +16,7 @@ from hudi_core.codec.parquet import writer
 from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.model.names import RECORD_KEY
-from hudi_core.services.clustering.slice_rows import Clustered, writer_for
+from hudi_core.services.clustering.sorted_groups import Clustered, writer_for
 from hudi_core.services.clustering.units import JoinUnit, join_slices
 from hudi_core.services.rewriting.new_file_groups import FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.local import LocalStorage
@@ -25,8 +25,8 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.running_attempts import let_run
 from tests.support.table_invariants import read_rows
-from tests.unit.hudi_core.services.clustering.test_slice_rows import planned, slices_of, target_of
 from tests.unit.hudi_core.services.rewriting.test_new_file_groups import ROWS, SCHEMA, batch
+from tests.unit.hudi_core.services.rewriting.test_slice_rows import planned, slices_of, target_of
 
 Golden = Callable[[str, str], GoldenCase]
 ATTEMPT = TaskAttempt(0, 1, 0)

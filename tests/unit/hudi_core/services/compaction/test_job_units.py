@@ -14,11 +14,15 @@ import pytest
 
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.services.compaction.job import build_units, check_counts
-from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
+from hudi_core.services.compaction.merge_slice import CompactedSlice
+from hudi_core.services.rewriting.new_file_groups import NewFiles
 from hudi_core.services.rewriting.proof import prove_operations
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.transaction.reconcile import list_partitions
@@ -137,15 +141,17 @@ def test_one_unit_for_each_operation_in_the_plans_order(golden: Golden, version:
     (instant,) = timeline.pending_compactions()
     plan = context.active.read_plan(instant.requested_time)
     schema = table_schema(context.storage, context.config, timeline)
-    listed = dict(list_partitions(context.storage, {item.partition for item in plan.operations}))
-    units = build_units(CompactionUnit, context, instant.requested_time, plan, schema, timeline, None, listed)
+    listed = list_partitions(context.storage, {item.partition for item in plan.operations})
+    sizes = {} if version == "6" else {info.path: info.size for _, files in listed for info in files}
+    policy = MergePolicy.for_table(context.config, context.options)
+    files = NewFiles.of(context, instant.requested_time, schema, 1, None, stamps_rows=False)
+    target = SliceTarget(context.uri, {}, files, CommittedInstants.of(timeline), policy)
+    units = build_units(target, plan.operations, sizes)
     assert tuple(unit.operation for unit in units) == plan.operations
     logs = [len(unit.operation.log_files) if version != "6" else 0 for unit in units]
     assert [len(unit.sizes) for unit in units] == logs
     assert all(size > 0 for unit in units for size in unit.sizes)
-    assert {(unit.instant, unit.as_hudi_1, unit.requirements) for unit in units} == {
-        (instant.requested_time, version != "6", None)
-    }
+    assert all(unit.target is target for unit in units)
 
 
 def archive_writes(table: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock, encode_block
 from hudi_core.codec.log.content import OrderingValue
 from hudi_core.codec.log.positions import decode_positions, encode_positions
@@ -29,6 +30,8 @@ from hudi_core.model.names import RECORD_KEY, parse_log_file
 from hudi_core.services.compaction import merge_logs
 from hudi_core.services.compaction.block_order import BlockOrder
 from hudi_core.services.compaction.merge_logs import LogCompactionUnit, MergedLogs, merge_operation
+from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.transaction.reconcile import OWN_ATTEMPTS
 from hudi_core.view.file_group import DataFile
@@ -76,26 +79,26 @@ def written(storage: MemoryStorage, number: int, rows: Sequence[Any]) -> DataFil
     return put(storage, number, block)
 
 
-def unit(files: Sequence[DataFile], policy: MergePolicy, **changed: Any) -> LogCompactionUnit:
-    fields: dict[str, Any] = {
-        "operation": CompactionOperation("p", "f-0", "001", None, tuple(file.name for file in files)),
-        "uri": "memory",
-        "storage_options": {},
-        "instant": MERGE,
-        "committed": COMMITTED,
-        "schema": SCHEMA,
-        "policy": policy,
-        "config": WriteConfig(),
-        "as_hudi_1": policy.is_hudi_1,
-        "order": BlockOrder(False, frozenset(), frozenset()),
-    }
-    return LogCompactionUnit(**{**fields, **changed})
+def unit(
+    files: Sequence[DataFile],
+    policy: MergePolicy,
+    *,
+    instant: str = MERGE,
+    committed: CommittedInstants = COMMITTED,
+    config: WriteConfig | None = None,
+    operation: CompactionOperation | None = None,
+    order: BlockOrder | None = None,
+) -> LogCompactionUnit:
+    new = NewFiles(instant, without_meta_fields(SCHEMA), config or WriteConfig(), 1, policy.is_hudi_1)
+    whole = CompactionOperation("p", "f-0", "001", None, tuple(file.name for file in files))
+    unordered = BlockOrder(False, frozenset(), frozenset())
+    return LogCompactionUnit(SliceTarget("memory", {}, new, committed, policy), operation or whole, order or unordered)
 
 
 def merge(storage: MemoryStorage, given: LogCompactionUnit) -> MergedLogs:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge_logs, "open_data_storage", lambda uri, options: storage)
-        let_run(storage, given.instant, 1)
+        let_run(storage, given.target.files.instant, 1)
         return merge_operation(given, TaskAttempt(4, 1, 0))
 
 

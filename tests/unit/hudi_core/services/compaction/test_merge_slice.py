@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,11 +27,14 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy, reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.write.markers import Marker, list_markers
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
+from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.rewriting.slice_rows import SliceTarget
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.write_stats import stat_to_json
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schemas import schema_of
 from tests.support.bloom_filters import might_contain
+from tests.support.compaction_units import configured
 from tests.support.golden_data import GoldenCase
 from tests.support.log_files import deletes
 from tests.support.running_attempts import let_run
@@ -71,20 +75,14 @@ def units_of(table: Path, options: dict[str, str] | None = None) -> list[Compact
     timeline = active.load()
     (pending,) = timeline.pending_compactions()
     let_run(storage, pending.requested_time, 0, 1)
-    units = [
-        CompactionUnit(
-            operation,
-            uri=str(table),
-            storage_options={},
-            instant=pending.requested_time,
-            committed=CommittedInstants.of(timeline),
-            schema=schema_of(timeline, active.read_details),
-            policy=MergePolicy.for_table(config, options),
-            config=WriteConfig.of(options or {}),
-            as_hudi_1=reads_as_hudi_1(config),
-        )
-        for operation in active.read_plan(pending.requested_time).operations
-    ]
+    schema, as_hudi_1 = schema_of(timeline, active.read_details), reads_as_hudi_1(config)
+    policy = MergePolicy.for_table(config, options)
+    has_meta = config.populate_meta_fields
+    files = NewFiles(
+        pending.requested_time, schema, WriteConfig.of(options or {}), sys.maxsize, as_hudi_1, has_meta=has_meta
+    )
+    target = SliceTarget(str(table), {}, files, CommittedInstants.of(timeline), policy)
+    units = [CompactionUnit(target, operation) for operation in active.read_plan(pending.requested_time).operations]
     return [from_text(CompactionUnit, to_text(unit)) for unit in units]
 
 
@@ -118,7 +116,7 @@ def test_every_operation_gives_the_rows_and_counts_of_real_hudi(golden: Golden, 
     case = golden("6", name)
     after = case.after()
     units = units_of(case.table)
-    real = stats_of(after, units[0].instant)
+    real = stats_of(after, units[0].target.files.instant)
     assert len(units) == len(real) > 0
     total = 0
     for unit in units:
@@ -166,7 +164,7 @@ def test_footer_is_what_hudi_writes(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested")
     after = case.after()
     units = units_of(case.table)
-    real = stats_of(after, units[0].instant)
+    real = stats_of(after, units[0].target.files.instant)
     for unit in units:
         stat = stat_of(unit, ATTEMPT)
         written, theirs = (
@@ -207,8 +205,8 @@ def test_marker_is_written_before_the_file_and_names_it(golden: Golden) -> None:
     unit = units_of(case.table)[0]
     stat = stat_of(unit, ATTEMPT)
     partition, _, name = stat["path"].rpartition("/")
-    assert list_markers(LocalStorage(str(case.table)), unit.instant) == [Marker(partition, name, "MERGE")]
-    assert name == f"{unit.operation.file_id}_7-1-3_{unit.instant}.parquet"
+    assert list_markers(LocalStorage(str(case.table)), unit.target.files.instant) == [Marker(partition, name, "MERGE")]
+    assert name == f"{unit.operation.file_id}_7-1-3_{unit.target.files.instant}.parquet"
 
 
 @pytest.mark.parametrize(("which", "position"), [("base_file", None), ("log_files", 0)])
@@ -229,7 +227,7 @@ def test_missing_file_of_the_plan_is_named(golden: Golden, which: str, position:
 
 def assert_nothing_written(table: Path, unit: CompactionUnit) -> None:
     """No base file of the instant is left."""
-    assert not list(table.glob(f"**/*_{unit.instant}.parquet"))
+    assert not list(table.glob(f"**/*_{unit.target.files.instant}.parquet"))
 
 
 @pytest.mark.parametrize("damage", ["truncated base", "no base at all", "flipped log block"])
@@ -285,11 +283,12 @@ def test_a_slice_without_base_whose_blocks_do_not_count_gives_no_file(golden: Go
     case = golden("6", "mor_compaction_requested_only")
     (unit, *_) = units_of(case.table)
     nothing = CommittedInstants(frozenset(), frozenset(), None)
-    unit = replace(unit, operation=replace(unit.operation, base_file=None), committed=nothing)
+    target = replace(unit.target, committed=nothing)
+    unit = replace(unit, operation=replace(unit.operation, base_file=None), target=target)
     result = compact_operation(unit, ATTEMPT)
     assert result.stat is None
     assert_nothing_written(case.table, unit)
-    assert list_markers(LocalStorage(str(case.table)), unit.instant) == []
+    assert list_markers(LocalStorage(str(case.table)), unit.target.files.instant) == []
 
 
 def test_codec_is_that_of_the_replaced_file_or_the_option(golden: Golden) -> None:
@@ -310,7 +309,7 @@ def test_tiny_memory_budget_gives_the_same_file(golden: Golden) -> None:
     case = golden("6", "payload_default")
     for unit in units_of(case.table):
         roomy = compact_operation(unit, TaskAttempt(0, 0, 1))
-        small = replace(unit, config=replace(unit.config, memory_bytes=2048, batch_rows=3))
+        small = configured(unit, memory_bytes=2048, batch_rows=3)
         tight = compact_operation(small, TaskAttempt(0, 0, 2))
         assert roomy.records == tight.records
         assert rows_of(case.table / json_of(roomy)["path"]) == rows_of(case.table / json_of(tight)["path"])

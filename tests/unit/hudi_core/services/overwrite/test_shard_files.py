@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.config.rows_config import WriteConfig
+from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.model.names import IS_DELETED
-from hudi_core.services.overwrite import shard_files
 from hudi_core.services.overwrite.shard_files import put_partition_metadata
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
@@ -32,21 +32,21 @@ def test_thousands_of_partitions_open_a_file_at_a_time(
         [{**one, "id": f"k{at}", "dt": f"p{at % 300:03}"} for at in range(900)], schema=rows.schema
     )
     begun, most = 0, 0
-    entered, left = shard_files.FileGroupWriter.__enter__, shard_files.FileGroupWriter.__exit__
+    entered, left = BaseFileHandle.__enter__, BaseFileHandle.__exit__
 
-    def enter(self: shard_files.FileGroupWriter) -> shard_files.FileGroupWriter:
+    def enter(self: BaseFileHandle) -> BaseFileHandle:
         nonlocal begun, most
         begun += 1
         most = max(most, begun)
         return entered(self)
 
-    def leave(self: shard_files.FileGroupWriter, *error: object) -> None:
+    def leave(self: BaseFileHandle, *error: object) -> None:
         nonlocal begun
         begun -= 1
         left(self, *error)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shard_files.FileGroupWriter, "__enter__", enter)
-    monkeypatch.setattr(shard_files.FileGroupWriter, "__exit__", leave)
+    monkeypatch.setattr(BaseFileHandle, "__enter__", enter)
+    monkeypatch.setattr(BaseFileHandle, "__exit__", leave)
     monkeypatch.setattr(WriteConfig, "piece_bytes", 4 << 10)
     result = overwrite(table, put_source(many, tmp_path, files=3), whole_table=True)
     assert (result.files_written, result.records, most) == (300, 900, 1)

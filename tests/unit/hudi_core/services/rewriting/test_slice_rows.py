@@ -15,9 +15,9 @@ from hudi_core.errors import CorruptFileError, ExecutionError, StorageNotFoundEr
 from hudi_core.filegroup.merge.table_policy import MergePolicy, reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.services.clustering.slice_rows import ClusteringTarget, open_slice
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.new_file_groups import NewFiles
+from hudi_core.services.rewriting.slice_rows import SliceTarget, open_slice
 from hudi_core.timeline.actions.replacecommit import ClusteringSlice
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context
@@ -28,13 +28,13 @@ Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
 
 
-def target_of(context: TableContext) -> ClusteringTarget:
+def target_of(context: TableContext) -> SliceTarget:
     timeline = context.active.load()
     schema = table_schema(context.storage, context.config, timeline)
     files = NewFiles(
         "29990101000000000", schema, WriteConfig.of(context.options), 1 << 30, reads_as_hudi_1(context.config)
     )
-    return ClusteringTarget(
+    return SliceTarget(
         context.uri,
         {},
         files,
@@ -65,7 +65,7 @@ def test_rows_are_those_of_a_query(golden: Golden, version: str, case: str) -> N
             before = len(keys)
             for batch in rows.batches():
                 keys += batch.column("_hoodie_record_key").to_pylist()
-            assert rows.count().rows == len(keys) - before
+            assert rows.rows == len(keys) - before
             assert "_hoodie_file_name" not in rows.schema.names
     assert sorted(keys) == sorted(read_rows(table).column("_hoodie_record_key").to_pylist())
 
@@ -76,7 +76,7 @@ def test_a_row_that_is_lost_on_the_way_is_found(golden: Golden, monkeypatch: pyt
     with open_slice(context.storage, target_of(context), item) as rows:
         whole = rows.base_rows
 
-        def short(*_: object) -> object:
+        def short(*_: object, **__: object) -> object:
             return (batch.slice(1) for batch in whole())
 
         monkeypatch.setattr(type(rows), "base_rows", short)
