@@ -13,13 +13,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.avro.arrow_conform import java_text
 from hudi_core.errors import UnsupportedError
 
 
@@ -39,10 +39,6 @@ AVRO: Final = JsonStyle(", ", ": ", nulls=True, escaped="\x7f-\x9f\u2000-\u20ff"
 COMPACT: Final = JsonStyle(",", ":", nulls=False, escaped="")
 
 _LITERAL: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-_PLAIN_NUMBER: Final = r"^(-?\d+)$"
-_LEAST_PLAIN: Final = 1e-3
-_LEAST_POWER: Final = 1e7
-"""Java prints doubles from the one to below the other without an exponent."""
 
 
 def json_rows(rows: pa.RecordBatch | pa.StructArray, style: JsonStyle) -> pa.StringArray:
@@ -147,27 +143,8 @@ def _escape(texts: pa.StringArray, style: JsonStyle) -> pa.StringArray:
 
 
 def _floats(column: pa.Array) -> pa.StringArray:
-    texts = pc.replace_substring_regex(column.cast(pa.string()), _PLAIN_NUMBER, r"\1.0")
-    numbers = column.fill_null(1.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    sizes = np.abs(numbers)
-    # Not-a-number compares false, so it is among the odd ones.
-    odd = np.flatnonzero(~((sizes >= _LEAST_PLAIN) & (sizes < _LEAST_POWER)))
-    return _put(texts, odd, [_java_number(texts[int(at)].as_py()) for at in odd]) if len(odd) else texts
-
-
-def _java_number(text: str) -> str:
-    """Double.toString of a number that Arrow printed, beyond Java's plain range."""
-    named = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}.get(text)
-    if named is not None:
-        return named
-    sign, digits, exponent = Decimal(text).as_tuple()
-    shown = "".join(map(str, digits)).lstrip("0").rstrip("0")
-    lead = "-" if sign else ""
-    if not shown:
-        return f"{lead}0.0"
-    # The exponent of a number, not of nan or inf, which Decimal prints as a letter.
-    power = len("".join(map(str, digits)).lstrip("0")) + int(exponent) - 1
-    return f"{lead}{shown[0]}.{shown[1:] or '0'}E{power}"
+    texts, finite = java_text(column), pc.is_finite(column).fill_null(True)
+    return texts if pc.all(finite).as_py() else pc.if_else(finite, texts, _framed('"', texts, '"'))
 
 
 def _put(texts: pa.StringArray, places: np.ndarray, values: Sequence[str | bytes]) -> pa.StringArray:

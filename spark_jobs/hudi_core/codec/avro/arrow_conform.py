@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -148,18 +149,25 @@ def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
 _NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 """In the order in which they widen."""
 _UNITS = ("s", "ms", "us", "ns")
+_LEAST_PLAIN, _LEAST_POWER = 1e-3, 1e7
+"""Java writes numbers from the one to below the other without an exponent."""
 _PLAIN = range(-3, 7)
-"""Decimal exponents for which Java writes no exponent: 0.001 up to, not including, 10^7."""
+"""The decimal exponents of those."""
 
 
 def java_text(array: pa.Array) -> pa.Array:
     """An integer, floating, decimal or date array as a string array; nulls stay."""
+    texts = pc.cast(array, pa.string())
     if not pa.types.is_floating(array.type):
-        return pc.cast(array, pa.string())
-    # Once per distinct value: Arrow has the digits, but Java places point and exponent by rules of its own.
-    encoded = pc.cast(array, pa.string()).dictionary_encode()
-    texts = pa.array([_java_float(text) for text in encoded.dictionary.to_pylist()], pa.string())
-    return texts.take(encoded.indices)
+        return texts
+    texts = pc.replace_substring_regex(texts, r"^(-?\d+)$", r"\1.0")
+    sizes = np.abs(pc.cast(array.fill_null(1.0), pa.float64()).to_numpy(zero_copy_only=False))
+    # Arrow has the digits, but Java places point and exponent by rules of its own. Not-a-number compares false.
+    odd = ~((sizes >= _LEAST_PLAIN) & (sizes < _LEAST_POWER))
+    if not odd.any():
+        return texts
+    mask = pa.array(odd)
+    return pc.replace_with_mask(texts, mask, pa.array(map(_java_float, texts.filter(mask).to_pylist()), pa.string()))
 
 
 def decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
