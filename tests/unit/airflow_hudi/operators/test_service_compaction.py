@@ -259,7 +259,7 @@ def test_the_engine_comes_from_the_task_the_connection_or_the_configuration(
     monkeypatch.setenv("AIRFLOW__HUDI__ENGINE", configuration)
     operator = operator_on(table, hudi_conn_id="hudi_test", engine=argument)
     job = operator.new_job(RunRequest(str(table), "compaction"), looks=False)
-    assert job._settings.mode == engine
+    assert job._mode == engine
 
 
 def test_the_engine_is_spark_where_nothing_names_one(
@@ -270,9 +270,9 @@ def test_the_engine_is_spark_where_nothing_names_one(
     for conn_id in ("hudi_test", None):
         operator = operator_on(table, hudi_conn_id=conn_id)
         job = operator.new_job(RunRequest(str(table), "compaction"))
-        assert (job._settings.name, job._settings.mode) == ("spark", "look")
+        assert (job._settings.engine, job._mode) == ("spark", "look")
         named = operator.new_job(RunRequest(str(table), "compaction"), looks=False)
-        assert named._settings.mode is None
+        assert named._mode is None
 
 
 SPARK_LINE = "26/11/24 01:30:14 INFO SparkContext: Running Spark version 3.5.3"
