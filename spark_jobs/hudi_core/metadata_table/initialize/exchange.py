@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+import pyarrow as pa
+
+from hudi_core.engine.protocol import Produce, TaskAttempt
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -31,11 +34,6 @@ from hudi_core.metadata_table.write.prepare import RecordRows
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import DataFile, FileSlice
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from hudi_core.engine.protocol import Produce, TaskAttempt
 
 _UNIT_FILES: Final = 50
 """Files that one task reads, or more where a data partition has more and all its files belong to one task."""

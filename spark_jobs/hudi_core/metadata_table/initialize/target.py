@@ -10,12 +10,15 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig, update_properties
 from hudi_core.config.versions import TableVersion
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import BuildRolledBackError, ExecutionError, StorageExistsError
 from hudi_core.metadata_table.instants import initial_instant, marks
 from hudi_core.metadata_table.partition_type import is_secondary_index
@@ -33,11 +36,6 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import remove_losers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from hudi_core.engine.protocol import TaskAttempt
 
 _UNIT: Final = "index unit"
 _NO_TOKEN: Final = WriteToken(0, 0, 0)

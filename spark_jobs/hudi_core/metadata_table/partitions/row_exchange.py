@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from hudi_core.codec.hfile.writer import HFileWriter, add_cells
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.delete_columns import encode_natural_deletes
 from hudi_core.engine.exchange import SHARD_ROWS
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.merge.payload_store import combine
@@ -32,9 +33,6 @@ from hudi_core.metadata_table.read.row_level import OtherPartitions
 from hudi_core.metadata_table.record import GONE
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import check_slice
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 LOG_BYTES = 32 << 20
 """Bytes of compressed records and deleted keys in a log file; a copy holds one file in memory."""

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.writer import CopiedBlock, is_ascending
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
@@ -33,9 +34,6 @@ from hudi_core.model.partition import check_file_name
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.view.file_group import DataFile, FileSlice, check_slice
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 _BLANK: Final = bytes(len(META_FIELDS))
 """The `_hoodie_*` fields, all null, as an encoded record begins with them."""

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.engine.exchange import exchange_rows
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -29,9 +30,6 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileSt
 from hudi_core.metadata_table.records.range_merge import merge_statistics
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagedShard, StagingTarget, Workers
 from hudi_core.storage.arrow_store import open_data_storage
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import TaskAttempt
 
 DRIVER_FILES: Final = 64
 """Up to so many files the driver gets the statistics of each: with Hudi's defaults 430 KB for each filter."""

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pyarrow as pa
+
+from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
 from hudi_core.metadata_table.read.row_level import OtherPartitions
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
-from hudi_core.metadata_table.timeline import latest_schema
+from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.arrow_store import open_data_storage
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from hudi_core.engine.protocol import Engine, TaskAttempt
-    from hudi_core.metadata_table.timeline import MetadataTimeline
-    from hudi_core.storage.base import Storage
+from hudi_core.storage.base import Storage
 
 STAGING: Final = ".hoodie/.airflow_hudi/metadata"
 """Below it a folder for each instant, in that one for each attempt."""
