@@ -25,30 +25,34 @@ _NAMESPACE: Final = "org.apache.hudi.avro.model."
 
 
 class Form(NamedTuple):
-    """The wrappers of both versions ("": none), the Python type, and the Arrow type (None: by value)."""
+    """How bounds of one type are stored and read: the wrappers of both versions ("": none), the ordinals of its
+    ValueTypes, the Python type, and the Arrow type (None: by value).
+    """
 
     wrapper_1: str
     wrapper_2: str
+    ordinals: tuple[int, ...]
     python: type | tuple[type, ...]
     arrow: pa.DataType | None
 
 
 _INSTANTS: Final = pa.timestamp("us", tz="UTC")
 FORMS: Final = {
-    "boolean": Form("BooleanWrapper", "BooleanWrapper", bool, pa.bool_()),
-    "int": Form("IntWrapper", "IntWrapper", int, pa.int32()),
-    "long": Form("LongWrapper", "LongWrapper", int, pa.int64()),
-    "float": Form("FloatWrapper", "FloatWrapper", (float, int), pa.float32()),
-    "double": Form("DoubleWrapper", "DoubleWrapper", (float, int), pa.float64()),
-    "bytes": Form("BytesWrapper", "BytesWrapper", bytes, pa.binary()),
-    "string": Form("StringWrapper", "StringWrapper", str, pa.string()),
-    "date": Form("DateWrapper", "IntWrapper", int, pa.date32()),
-    "decimal": Form("DecimalWrapper", "BytesWrapper", Decimal, None),
-    "time_millis": Form("", "IntWrapper", int, pa.time32("ms")),
-    "time_micros": Form("TimeMicrosWrapper", "LongWrapper", int, pa.time64("us")),
-    "timestamp_millis": Form("", "LongWrapper", int, _INSTANTS),
-    "timestamp_micros": Form("TimestampMicrosWrapper", "LongWrapper", int, _INSTANTS),
-    "timestamp_nanos": Form("", "LongWrapper", int, _INSTANTS),
+    "boolean": Form("BooleanWrapper", "BooleanWrapper", (2,), bool, pa.bool_()),
+    "int": Form("IntWrapper", "IntWrapper", (3,), int, pa.int32()),
+    "long": Form("LongWrapper", "LongWrapper", (4,), int, pa.int64()),
+    "float": Form("FloatWrapper", "FloatWrapper", (5,), (float, int), pa.float32()),
+    "double": Form("DoubleWrapper", "DoubleWrapper", (6,), (float, int), pa.float64()),
+    "string": Form("StringWrapper", "StringWrapper", (7, 11), str, pa.string()),  # 11: uuid
+    "bytes": Form("BytesWrapper", "BytesWrapper", (8, 9), bytes, pa.binary()),  # 9: fixed
+    "decimal": Form("DecimalWrapper", "BytesWrapper", (10,), Decimal, None),
+    "date": Form("DateWrapper", "IntWrapper", (12,), int, pa.date32()),
+    "time_millis": Form("", "IntWrapper", (13,), int, pa.time32("ms")),
+    "time_micros": Form("TimeMicrosWrapper", "LongWrapper", (14,), int, pa.time64("us")),
+    # The second one: local timestamps.
+    "timestamp_millis": Form("", "LongWrapper", (15, 18), int, _INSTANTS),
+    "timestamp_micros": Form("TimestampMicrosWrapper", "LongWrapper", (16, 19), int, _INSTANTS),
+    "timestamp_nanos": Form("", "LongWrapper", (17, 20), int, _INSTANTS),
 }
 _V1_LOGICAL: Final = {
     **{form.wrapper_1: logical for logical, form in FORMS.items() if form.wrapper_1},
@@ -56,30 +60,7 @@ _V1_LOGICAL: Final = {
 }
 WRAPPERS: Final = tuple(_V1_LOGICAL)
 """The records that a bound is wrapped in, but for arrays, which have no order."""
-V2_LOGICAL: Final = (
-    "",
-    "null",
-    "boolean",
-    "int",
-    "long",
-    "float",
-    "double",
-    "string",
-    "bytes",
-    "bytes",
-    "decimal",
-    "string",
-    "date",
-    "time_millis",
-    "time_micros",
-    "timestamp_millis",
-    "timestamp_micros",
-    "timestamp_nanos",
-    "timestamp_millis",
-    "timestamp_micros",
-    "timestamp_nanos",
-)
-"""By ValueType's ordinal; 0 is version 1, 9 is fixed, 11 is uuid, 18 to 20 are local timestamps."""
+_V2_LOGICAL: Final = {1: "null"} | {ordinal: logical for logical, form in FORMS.items() for ordinal in form.ordinals}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +109,7 @@ def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[
         return None
     form = FORMS[bound.logical]
     wrapper = form.wrapper_2 if value_type.ordinal else form.wrapper_1
-    if not wrapper or (value_type.ordinal and V2_LOGICAL[value_type.ordinal] != bound.logical):
+    if not wrapper or (value_type.ordinal and value_type.ordinal not in form.ordinals):
         raise FormatError(f"a {bound.logical} cannot be stored as a bound of value type {value_type.ordinal}")
     value = bound.value
     if bound.logical == "decimal":
@@ -169,9 +150,9 @@ def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
         return _V1_LOGICAL[wrapper], _V1_SCALE
     ordinal = value_type.get("typeOrdinal") if isinstance(value_type, dict) else None
-    if not isinstance(ordinal, int) or not 1 <= ordinal < len(V2_LOGICAL):
+    if not isinstance(ordinal, int) or ordinal not in _V2_LOGICAL:
         raise CorruptFileError(f"column statistics have the value type {ordinal!r}", path=path)
-    logical = V2_LOGICAL[ordinal]
+    logical = _V2_LOGICAL[ordinal]
     return logical, _scale(value_type.get("additionalInfo"), path) if logical == "decimal" else 0
 
 
@@ -200,9 +181,6 @@ _LOGICAL: Final[dict[int, str]] = {
 _TIMES: Final = {"ms": "time_millis", "us": "time_micros"}
 _TIMESTAMPS: Final = {"ms": "timestamp_millis", "us": "timestamp_micros", "ns": "timestamp_nanos"}
 _LAST: Final = "\U0010ffff"
-_FIXED: Final = 9
-_LOCAL: Final = 3
-"""What is added to the ordinals of timestamps without a zone."""
 
 
 def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueType]:
@@ -217,9 +195,9 @@ def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueT
     if found is None:
         raise UnsupportedError(f"a column of the type {arrow_type} has no bounds that an index stores")
     if version > 1:
-        ordinal = _FIXED if pa.types.is_fixed_size_binary(arrow_type) else V2_LOGICAL.index(found)
+        is_second = pa.types.is_fixed_size_binary(arrow_type) or (is_timestamp and arrow_type.tz is None)
         info = f"{arrow_type.precision},{arrow_type.scale}" if found == "decimal" else None
-        return found, ValueType(ordinal + _LOCAL if is_timestamp and arrow_type.tz is None else ordinal, info)
+        return found, ValueType(FORMS[found].ordinals[is_second], info)
     # Times and timestamps are stored as the plain numbers that Parquet holds.
     return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
 
