@@ -122,7 +122,7 @@ class GoldenCells:
             metadata.partition_to_write_stats,
             tuple(self.statistics(written, requirements)),
             metadata.replaced_file_ids or {},
-            remaining,
+            remaining.get,
         )
         return self.encoded(partition, kind.of_commit(statistics))
 

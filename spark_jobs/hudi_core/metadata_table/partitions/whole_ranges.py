@@ -75,7 +75,7 @@ class WholePartitionRanges(PartitionType):
             if not update.rewrites and not update.overtakes:
                 yield from self.records(name, self._whole(name, files, update))
                 continue
-            current = update.recorded.get(name, {})
+            current = update.recorded(name) or {}
             changed = self.ranges(name, files) if update.rewrites else self._whole(name, files, update)
             unlike = {
                 column
@@ -107,7 +107,7 @@ class WholePartitionRanges(PartitionType):
             yield record
 
     def _whole(self, name: str, files: Sequence[FileStatistics], update: CommitUpdate) -> dict[str, ColumnRange]:
-        return self.ranges(name, [*files, *update.remaining.get(name, ())])
+        return self.ranges(name, [*files, *(update.remaining(name) or ())])
 
 
 def _united(recorded: ColumnRange, whole: ColumnRange) -> ColumnRange:
@@ -163,7 +163,7 @@ class PartitionStatsPartition(WholePartitionRanges):
 
     def _emptied(self, name: str, update: CommitUpdate) -> Iterator[Record]:
         """Where the remaining files are unknown, the older record stays: it holds for fewer files, too."""
-        remaining = update.remaining.get(name)
+        remaining = update.remaining(name)
         if remaining:
             yield from self.records(name, self.ranges(name, remaining))
         elif remaining is not None or update.operation == _DELETES_PARTITIONS:

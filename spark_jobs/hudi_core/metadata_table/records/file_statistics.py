@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -116,7 +116,7 @@ class CommitUpdate:
     """What a completed write, compaction, clustering or overwrite did: the input of the partition types. `operation` is
     the commit's `operationType` (enum name). `stats` and `replaced` file group ids are by partition path, `written` the
     statistics of the written base and log files. Of each partition that it wrote to or replaced groups of, `remaining`
-    are the statistics of the other files in the slices after it, for types with `needs.remaining`, and `recorded` the
+    reads the statistics of the other files in the slices after it, for types with `needs.remaining`, and `recorded` the
     ranges, by column, that the index holds of the partition as a whole. `by_partition`: the records of single files are
     made elsewhere (prepare), and `written` holds one entry for all files of a partition (range_merge.merge_statistics).
     `overtakes`: a write with an older instant is pending, and log files of the metadata table merge in the order of
@@ -129,8 +129,8 @@ class CommitUpdate:
     stats: Mapping[str, tuple[WriteStat, ...]]
     written: tuple[FileStatistics, ...]
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    remaining: Mapping[str, tuple[FileStatistics, ...]] = field(default_factory=dict)
-    recorded: Mapping[str, Mapping[str, ColumnRange]] = field(default_factory=dict)
+    remaining: Callable[[str], tuple[FileStatistics, ...] | None] = lambda partition: None
+    recorded: Callable[[str], Mapping[str, ColumnRange] | None] = lambda partition: None
     by_partition: bool = False
     overtakes: bool = False
 

@@ -156,9 +156,9 @@ def widening(
         remaining = remaining_of(files, partition_type, requirements)
         recorded = recorded_of(files, partition_type, requirements)
         records[name] = []
-        for partition in remaining:
+        for partition in sorted(files.partitions):
             # As of an operation that rewrites all these files: it widens ranges that do not contain them.
-            statistics = (*remaining[partition], *(written or {}).get(partition, ()))
+            statistics = (*(remaining(partition) or ()), *(written or {}).get(partition, ()))
             update = CommitUpdate(
                 instant, Operation.COMPACT, {}, statistics, recorded=recorded, by_partition=True, overtakes=overtakes
             )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
@@ -30,7 +29,6 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import FileListing
 
-T = TypeVar("T")
 _READERS = 16
 
 
@@ -54,7 +52,7 @@ class RemainingFiles:
         active = ActiveTimeline(storage, config)
         timeline = active.load()
         self.metadata_snapshot = MetadataTableSnapshot(storage, config, timeline)
-        found = MetadataTable(storage, config, timeline).listing() if listing is None else listing
+        found = MetadataTable(storage, config, timeline) if listing is None else listing
         self._view = load_view(active, found, timeline, lambda: load_history(storage, config))
         self._indexes: dict[str, MetadataPartition[ColumnStats]] = {}
         self.partitions = frozenset({*self.written, *self._replaced})
@@ -88,35 +86,18 @@ class RemainingFiles:
         return latest if latest is not None and latest.base_instant == self._instant else None
 
 
-class _ByPartition(Mapping[str, T]):
-    """By the partitions of RemainingFiles: read on demand, and not kept."""
-
-    def __init__(self, partitions: frozenset[str], read: Callable[[str], T]) -> None:
-        self._partitions = partitions
-        self._read = read
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._partitions))
-
-    def __len__(self) -> int:
-        return len(self._partitions)
-
-    def __getitem__(self, partition: str) -> T:
-        if partition not in self._partitions:
-            raise KeyError(partition)
-        return self._read(partition)
-
-
 def remaining_of(
     files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
-) -> Mapping[str, tuple[FileStatistics, ...]]:
+) -> Callable[[str], tuple[FileStatistics, ...] | None]:
     """CommitUpdate.remaining of one partition type; a file of which its index lacks something is read."""
     expression = partition_type.needs.expression
     columns = requirements.columns if expression is None else ()
     expressions = () if expression is None else (expression,)
     of_file = replace(requirements, columns=columns, bloom=False, expressions=expressions)
 
-    def read(partition: str) -> tuple[FileStatistics, ...]:
+    def read(partition: str) -> tuple[FileStatistics, ...] | None:
+        if partition not in files.partitions:
+            return None
         names = files.of(partition)
         if expression is None:
             known, unknown = remaining_statistics(files.index(COLUMN_STATS), partition, names, columns)
@@ -126,22 +107,24 @@ def remaining_of(
         with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="remaining") as pool:
             return (*known, *pool.map(partial(read_file_statistics, files.storage, requirements=of_file), unknown))
 
-    return _ByPartition(files.partitions, read)
+    return read
 
 
 def recorded_of(
     files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
-) -> Mapping[str, Mapping[str, ColumnRange]]:
+) -> Callable[[str], Mapping[str, ColumnRange] | None]:
     """CommitUpdate.recorded of one partition type: its index's records of whole partitions."""
     expression = partition_type.needs.expression
     columns = requirements.columns if expression is None else (expression.column,)
 
-    def read(partition: str) -> Mapping[str, ColumnRange]:
+    def read(partition: str) -> Mapping[str, ColumnRange] | None:
+        if partition not in files.partitions:
+            return None
         keys = {whole_key(name, partition, of_expression=expression is not None): name for name in columns}
         records = files.index(partition_type.partition).lookup(keys)
         return {keys[key]: stored.range for key, stored in records.items() if not stored.is_deleted}
 
-    return _ByPartition(files.partitions, read)
+    return read
 
 
 def remaining_statistics(

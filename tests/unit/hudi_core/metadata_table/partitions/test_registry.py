@@ -113,13 +113,13 @@ def test_a_clean_goes_through_the_same_registry(golden: Golden) -> None:
 def test_a_remaining_file_of_unknown_values_is_refused(golden: Golden) -> None:
     table = table_of(golden)
     written, remaining = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e", without="name")
-    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)})
+    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)}.get)
     with pytest.raises(UnsupportedError, match="'name'"):
         list(partition_type_of("partition_stats", table).of_commit(statistics))
     day = "expr_index_idx_day"
     found = ColumnRange("ts", Bound("string", "a"), Bound("string", "b"), 0, 2, 1, 1, ValueType(0))
     statistics = CommitUpdate(
-        "1", "UPSERT", {}, (replace(written, expressions={day: found}),), {}, {"2024-01-01": (remaining,)}
+        "1", "UPSERT", {}, (replace(written, expressions={day: found}),), {}, {"2024-01-01": (remaining,)}.get
     )
     with pytest.raises(UnsupportedError, match=day):
         list(partition_type_of(day, table).of_commit(statistics))

@@ -47,7 +47,7 @@ def test_a_partition_that_lost_some_groups_gets_the_range_of_the_remaining_files
     left = whole_file(table_of(golden), "old", "a", "e")
     replaced = {"2024-01-01": ("f",)}
     recorded = dict(
-        partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": (left,)}))
+        partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": (left,)}.get))
     )
     found = ColumnStatsRules(counted=True).decode(
         "k", plain_datum(recorded[partition_stats_key("name", "2024-01-01")]), path="x"
@@ -59,7 +59,7 @@ def test_a_partition_that_lost_some_groups_gets_the_range_of_the_remaining_files
     )
     assert list(partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced))) == []
     emptied = dict(
-        partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": ()}))
+        partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": ()}.get))
     )
     assert len(emptied) == len(recorded)
 
@@ -67,7 +67,7 @@ def test_a_partition_that_lost_some_groups_gets_the_range_of_the_remaining_files
 def test_remaining_files_widen_the_range_of_their_partition(golden: Golden) -> None:
     table = table_of(golden)
     written, remaining = whole_file(table, "new", "d", "f"), whole_file(table, "old", "a", "e")
-    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)})
+    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)}.get)
     records = dict(partition_type_of("partition_stats", table).of_commit(statistics))
     datum = records[partition_stats_key("name", "2024-01-01")]
     found = ColumnStatsRules(counted=True).decode("k", plain_datum(datum), path="x")
@@ -87,13 +87,13 @@ def test_a_log_file_of_changes_has_no_part_in_the_range_of_its_partition(golden:
     changes = FileStatistics(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1.cdc", 9, False))
     rows = FileStatistics(DataFileRef("2024-01-01", ".f-0_20240101000000000.log.1_0-1-1", 9, False))
     partition_type = partition_type_of("partition_stats", table)
-    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining, changes)})
+    statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining, changes)}.get)
     assert dict(partition_type.of_commit(statistics)) == dict(
-        partition_type.of_commit(replace(statistics, remaining={"2024-01-01": (remaining,)}))
+        partition_type.of_commit(replace(statistics, remaining={"2024-01-01": (remaining,)}.get))
     )
     assert dict(partition_type.initial("1", [written, changes])) == dict(partition_type.initial("1", [written]))
     with pytest.raises(UnsupportedError, match="is unknown"):
-        list(partition_type.of_commit(replace(statistics, remaining={"2024-01-01": (remaining, rows)})))
+        list(partition_type.of_commit(replace(statistics, remaining={"2024-01-01": (remaining, rows)}.get)))
 
 
 def empty_file(path: Path, schema: pa.Schema) -> DataFileRef:
@@ -147,8 +147,8 @@ def test_rewritten_rows_never_narrow_the_range_of_a_partition(golden: Golden, op
 
     partition = within.file.partition
     current = {item.column: item for item in within.ranges}
-    assert recorded(replace(statistics, recorded={partition: current})) == []
-    wider = recorded(replace(statistics, recorded={partition: current}, written=(beyond,)))
+    assert recorded(replace(statistics, recorded={partition: current}.get)) == []
+    wider = recorded(replace(statistics, recorded={partition: current}.get, written=(beyond,)))
     assert [(item["columnName"], item["maxValue"][1]["value"], item["isTightBound"]) for item in wider] == [
         ("name", "z", False)
     ]
@@ -187,7 +187,7 @@ def test_a_range_of_another_type_is_replaced(golden: Golden, operation: str) -> 
     of_long, older = rows.result(), before.result()
     file = replace(file, ranges=tuple(of_long if item.column == column else item for item in file.ranges))
     recorded = {item.column: item for item in file.ranges} | {column: older}
-    update = CommitUpdate("20240101000000000", operation, {}, (file,), recorded={partition: recorded})
+    update = CommitUpdate("20240101000000000", operation, {}, (file,), recorded={partition: recorded}.get)
     bodies = [
         plain_datum(datum)["ColumnStatsMetadata"] for _, datum in partition_type.of_commit(update) if datum is not None
     ]
@@ -212,7 +212,7 @@ def test_texts_that_java_orders_otherwise_replace_a_range(
     partition_type = PartitionStatsPartition("partition_stats", table)
     older, file = whole_file(table, "f", "b", greatest), whole_file(table, "f", "b", "\U0001f600")
     recorded = {file.file.partition: {item.column: item for item in older.ranges}}
-    update = CommitUpdate("20240101000000000", operation, {}, (file,), recorded=recorded)
+    update = CommitUpdate("20240101000000000", operation, {}, (file,), recorded=recorded.get)
     found = [
         plain_datum(datum)["ColumnStatsMetadata"] for _, datum in partition_type.of_commit(update) if datum is not None
     ]

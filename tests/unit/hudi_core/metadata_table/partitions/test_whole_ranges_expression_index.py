@@ -94,7 +94,7 @@ def test_a_file_and_its_partition_have_a_range(golden: Golden) -> None:
     assert ranges(day.initial("1", files)) == expected
     assert ranges(day.of_commit(CommitUpdate("1", "UPSERT", {}, files))) == expected
     remaining = {"p": (of_file(0, 1, name="third.parquet"),)}
-    update = CommitUpdate("1", "UPSERT", {}, files, remaining=remaining, by_partition=True)
+    update = CommitUpdate("1", "UPSERT", {}, files, remaining=remaining.get, by_partition=True)
     assert ranges(day.of_commit(update)) == {WHOLE: (0, 5, True)}, "those of files are prepared"
 
 
@@ -114,11 +114,11 @@ def test_rewritten_rows_only_widen_the_range(golden: Golden) -> None:
     day = partition_type_of(DAY, table_of(golden))
     recorded = merged([found for found in of_file(3, 5).expressions.values() if isinstance(found, ColumnRange)])
     assert recorded is not None
-    update = CommitUpdate("1", "COMPACT", {}, (of_file(4, 5),), recorded={"p": {"ts": recorded}})
+    update = CommitUpdate("1", "COMPACT", {}, (of_file(4, 5),), recorded={"p": {"ts": recorded}}.get)
     assert ranges(day.of_commit(update)) == {FILE: (4, 5, False)}
     wider = replace(update, written=(of_file(2, 4),))
     assert ranges(day.of_commit(wider))[WHOLE] == (2, 4, False)
-    unrecorded = replace(update, recorded={}, remaining={"p": (of_file(0, 9, name="other.parquet"),)})
+    unrecorded = replace(update, recorded={}.get, remaining={"p": (of_file(0, 9, name="other.parquet"),)}.get)
     assert ranges(day.of_commit(unrecorded))[WHOLE] == (0, 9, False)
 
 
@@ -126,7 +126,7 @@ def test_a_partition_of_a_file_of_unknown_values_is_refused(golden: Golden) -> N
     day = partition_type_of(DAY, table_of(golden))
     unknown = FileStatistics(DataFileRef("p", "other.parquet", 9, is_base=True))
     with pytest.raises(UnsupportedError, match=DAY):
-        list(day.of_commit(CommitUpdate("1", "UPSERT", {}, (of_file(3, 5),), remaining={"p": (unknown,)})))
+        list(day.of_commit(CommitUpdate("1", "UPSERT", {}, (of_file(3, 5),), remaining={"p": (unknown,)}.get)))
 
 
 def test_the_options_of_an_index_come_before_those_of_the_writer(golden: Golden) -> None:
