@@ -111,7 +111,7 @@ class Opened:
 
     def view(self, table: MetadataTable) -> FileSystemView:
         """A view over its listing."""
-        return FileSystemView(table.listing(), self.timeline)
+        return FileSystemView(table, self.timeline)
 
     def three(
         self, ask: Callable[[MetadataTable], object], between: Callable[[MetadataTable], object]
@@ -153,7 +153,7 @@ def create(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
 def listing(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """All partitions, and the files of one: the middle one by name; asked between are partitions at the two ends."""
     metadata_snapshot = Opened(folder)
-    names = metadata_snapshot.table().list_partitions()
+    names = metadata_snapshot.table().partitions()
     name, others = names[len(names) // 2], (names[0], names[-1])
 
     def between(table: MetadataTable) -> None:
@@ -167,7 +167,7 @@ def listing(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError(f"{len(names)} partitions, {found} files in {name}: not what was made")
     return {
         "files_of_the_partition": found,
-        "all_partitions": metadata_snapshot.three(MetadataTable.list_partitions, between),
+        "all_partitions": metadata_snapshot.three(MetadataTable.partitions, between),
         "files_in_partition": metadata_snapshot.three(lambda table: table.list_files(name), between),
     }
 
@@ -178,7 +178,7 @@ def verbs(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     `cold`: the metadata table is opened for it; `open`: a new view over an open one; `cached`: the same view again.
     """
     metadata_snapshot = Opened(folder)
-    names = metadata_snapshot.table().list_partitions()
+    names = metadata_snapshot.table().partitions()
     name = names[len(names) // 2]
     found: dict[str, Any] = {}
     for verb, ask in VERBS.items():
@@ -301,7 +301,7 @@ def ranges(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     metadata_snapshot = Opened(folder)
     column, other = column_names()[0], column_names()[-1]
     table = metadata_snapshot.table()
-    partitions = table.list_partitions()
+    partitions = table.partitions()
     files = {name: sorted(table.list_files(name)) for name in partitions}
     every = [(partition, name) for partition, names in files.items() for name in names]
     found: dict[str, Any] = {

@@ -171,7 +171,7 @@ def test_a_table_without_partitions(written: Path, version: str) -> None:
 
 def test_the_partitioned_record_index(written: Path) -> None:
     metadata_snapshot = open_table(written, "partitioned_v9")
-    assert metadata_snapshot.metadata.index_definitions()["record_index"].is_partitioned
+    assert metadata_snapshot.metadata.definitions["record_index"].is_partitioned
     index = metadata_snapshot.metadata.record_index
     assert index.is_partitioned
     expected: dict[str, set[tuple[str, str]]] = defaultdict(set)

@@ -47,7 +47,7 @@ def test_column_statistics_are_those_of_the_base_files(golden: Golden, version: 
         assert len(rows) == table.num_rows
         assert rows.keys() == {
             (partition, name)
-            for partition in metadata_snapshot.metadata.list_partitions()
+            for partition in metadata_snapshot.metadata.partitions()
             for name in metadata_snapshot.metadata.list_files(partition)
         }
         for partition, name, path in metadata_snapshot.base_files():
@@ -64,7 +64,7 @@ def test_column_statistics_are_those_of_the_base_files(golden: Golden, version: 
 def test_statistics_by_partition_and_by_file_are_parts_of_all(golden: Golden, version: str, case: str) -> None:
     metadata = open_table(golden(version, case)).metadata
     (whole,) = metadata.column_stats(["qty"]).values()
-    first, second, *_ = metadata.list_partitions()
+    first, second, *_ = metadata.partitions()
     for requested in ([first], [second, first], []):
         (part,) = metadata.column_stats(["qty"], partitions=requested).values()
         assert part.to_pylist() == [row for row in whole.to_pylist() if row["partition"] in requested]
@@ -138,7 +138,7 @@ def test_the_empty_text_is_no_record_key(golden: Golden) -> None:
 def test_bloom_filters_are_those_of_the_base_files_footers(golden: Golden, version: str, case: str) -> None:
     metadata_snapshot = open_table(golden(version, case))
     seen = 0
-    for partition in metadata_snapshot.metadata.list_partitions():
+    for partition in metadata_snapshot.metadata.partitions():
         names = list(metadata_snapshot.metadata.list_files(partition))
         filters = metadata_snapshot.metadata.bloom_filters(partition, [*names, "absent.parquet"])
         assert filters.keys() == {name for name in names if name.endswith(".parquet")}
@@ -162,7 +162,7 @@ def test_the_secondary_index_gives_the_record_keys_of_each_value(golden: Golden,
     for row in metadata_snapshot.snapshot.select(["name", "_hoodie_record_key"]).to_pylist():
         expected[row["name"]].append(row["_hoodie_record_key"])
     index = "secondary_index_idx_name"
-    assert metadata_snapshot.metadata.index_definitions()[index].version == (2 if version == "9" else 1)
+    assert metadata_snapshot.metadata.definitions[index].version == (2 if version == "9" else 1)
     assert metadata_snapshot.metadata.secondary_keys(index, [*expected, "absent"]) == {
         value: sorted(keys) for value, keys in expected.items()
     }
@@ -177,7 +177,7 @@ def test_expression_statistics_are_those_of_the_base_files(golden: Golden, versi
     55840.
     """
     metadata_snapshot = open_table(golden(version, case))
-    definition = metadata_snapshot.metadata.index_definitions()["expr_index_idx_day"]
+    definition = metadata_snapshot.metadata.definitions["expr_index_idx_day"]
     assert (definition.type, definition.function, definition.source_fields) == (
         "column_stats",
         "from_unixtime",
@@ -233,7 +233,7 @@ def test_a_planned_index_is_not_there_until_it_is_built(golden: Golden, version:
 @pytest.mark.parametrize(("version", "case"), [("6", case) for case in ALL_KINDS])
 def test_partition_types_of_later_versions_are_distinguished(golden: Golden, version: str, case: str) -> None:
     metadata = open_table(golden(version, case)).metadata
-    assert metadata.index_definitions() == {}
+    assert metadata.definitions == {}
     for ask in (
         lambda: metadata.partition_stats(["id"]),
         lambda: metadata.secondary_keys("secondary_index_idx_name", ["a"]),

@@ -36,7 +36,7 @@ def _by_metadata(name: str) -> tuple[FileSystemView, FileSystemView] | None:
         return None
     metadata = MetadataTable(storage, config, view.timeline)
     metadata.check_available()
-    return view, load_view(active, metadata.listing(), view.timeline, lambda: load_history(storage, config))
+    return view, load_view(active, metadata, view.timeline, lambda: load_history(storage, config))
 
 
 def _uncommitted(view: FileSystemView, partition: str) -> set[str]:

@@ -40,7 +40,7 @@ class Table:
         active = ActiveTimeline(self.storage, self.config)
         timeline = active.load()
         self.metadata = MetadataTable(self.storage, self.config, timeline)
-        view = view_of(active, self.metadata.listing(), timeline)
+        view = view_of(active, self.metadata, timeline)
         self.slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
         schema = schema_of(timeline, active.read_details)
         reader = SliceReader(self.storage, spec_of(self.config, schema, timeline))

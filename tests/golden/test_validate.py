@@ -62,7 +62,7 @@ def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str)
     assert report.differences == ()
     assert report.counts == {}
     assert set(report.partition_types) == table.context.config.metadata_partitions
-    assert report.partitions == len(table.metadata.list_partitions())
+    assert report.partitions == len(table.metadata.partitions())
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

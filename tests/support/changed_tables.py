@@ -160,7 +160,7 @@ def listed(table: Path) -> dict[str, int]:
     """The files that the metadata table lists, with sizes."""
     storage = LocalStorage(table)
     config = TableConfig.load(storage)
-    listing = MetadataTable(storage, config, ActiveTimeline(storage, config).load()).listing()
+    listing = MetadataTable(storage, config, ActiveTimeline(storage, config).load())
     return {
         _without_token(info.path, info.size): info.size for name in listing.partitions() for info in listing.files(name)
     }

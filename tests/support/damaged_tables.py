@@ -108,13 +108,13 @@ class DamagedTable:
     def base_files(self) -> Iterator[tuple[str, str]]:
         """Partition and name of the Parquet files that are listed, and there, sorted."""
         metadata = self.metadata
-        for partition in metadata.list_partitions():
+        for partition in metadata.partitions():
             names = sorted(name for name in metadata.list_files(partition) if name.endswith(".parquet"))
             yield from ((partition, name) for name in names if (self.path / partition / name).exists())
 
     def latest_base(self) -> tuple[str, str]:
         """Partition and name of a file that queries read."""
-        partition = self.metadata.list_partitions()[0]
+        partition = self.metadata.partitions()[0]
         return partition, max(
             (name for place, name in self.base_files() if place == partition), key=lambda name: name.split("_")[-1]
         )

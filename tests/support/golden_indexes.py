@@ -34,7 +34,7 @@ class Opened:
 
     def base_files(self) -> Iterator[tuple[str, str, Path]]:
         """Partition, name and path of every live base file."""
-        for partition in self.metadata.list_partitions():
+        for partition in self.metadata.partitions():
             for name in self.metadata.list_files(partition):
                 if name.endswith(".parquet"):
                     yield partition, name, self.path / partition / name

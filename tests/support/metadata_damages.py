@@ -43,7 +43,7 @@ Damage = Callable[[DamagedTable], Expected | None]
 
 
 def missing_file(table: DamagedTable) -> Expected | None:
-    partitions = table.metadata.list_partitions()
+    partitions = table.metadata.partitions()
     if not partitions:
         return None
     table.list_files(partitions[0], {GONE: FileEntry(77)})
@@ -70,7 +70,7 @@ def wrong_size(table: DamagedTable) -> Expected | None:
 
 
 def wrong_partition(table: DamagedTable) -> Expected | None:
-    files, partitions = list(table.base_files()), table.metadata.list_partitions()
+    files, partitions = list(table.base_files()), table.metadata.partitions()
     if not files or len(partitions) < 2:
         return None
     right, name = files[0]
@@ -124,7 +124,7 @@ def statistics_of_a_deleted_file(table: DamagedTable) -> Expected | None:
     data = table.raw("column_stats") if "column_stats" in table.metadata.partition_types else {}
     if not data:
         return None
-    partition, datum = table.metadata.list_partitions()[0], next(iter(data.values()))
+    partition, datum = table.metadata.partitions()[0], next(iter(data.values()))
     stats = changed(datum, STATS, fileName=GONE.replace("gone", "left"), isDeleted=False)
     table.write(
         {"column_stats": [(column_stats_key(stats[STATS]["columnName"], partition, stats[STATS]["fileName"]), stats)]}

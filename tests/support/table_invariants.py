@@ -103,7 +103,7 @@ def _assert_files(storage: LocalStorage, active: ActiveTimeline, done: Instant) 
 
 def _assert_metadata(storage: LocalStorage, config: TableConfig, timeline: Timeline, instant: str) -> None:
     by_storage = StorageListing(storage)
-    by_metadata = MetadataTable(storage, config, timeline).listing()
+    by_metadata = MetadataTable(storage, config, timeline)
     assert by_metadata.partitions() == by_storage.partitions()
     for partition in by_storage.partitions():
         stored = {

@@ -215,7 +215,7 @@ class Checks:
         storage = LocalStorage(now.base)
         metadata = MetadataTable(storage, TableConfig.load(storage), Timeline(now.timeline))
         self.counts.known[index] += 1
-        if index == RECORD_INDEX and not metadata.has_true_locations:
+        if index == RECORD_INDEX and not metadata.completeness.has_true_locations:
             return True
         doubt = metadata.groups_in_doubt(index)
         group = FileGroupId(found.partition or "", found.file or "")

@@ -107,7 +107,7 @@ def groups_of_keys(
     groups of another attempt. Where the index does not have a key, file groups are added that may have its row
     nevertheless. A partitioned index may have the key in another partition alone.
     """
-    if not metadata.has_index(RECORD_INDEX) or not metadata.has_true_locations:
+    if not metadata.has_index(RECORD_INDEX) or not metadata.completeness.has_true_locations:
         return None
     requested = {key for key in keys if key}
     locations = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations(requested))
@@ -134,7 +134,7 @@ def groups_of_values(
     if RECORD_INDEX not in metadata.partition_types:
         return None
     result: frozenset[FileGroupId] | None = None
-    for name, definition in sorted(metadata.index_definitions().items()):
+    for name, definition in sorted(metadata.definitions.items()):
         if definition.type != SECONDARY_INDEX or len(definition.source_fields) != 1:
             continue
         column = Column(tuple(definition.source_fields[0].split(".")))

@@ -80,7 +80,7 @@ def expression_mask(
     requested = {operand for operand in operands_of(bound.node) if _applies(operand, bound, hidden)}
     mask = np.ones(len(slices), dtype=np.bool_)
     ranges: dict[Operand, ColumnRange] = {}
-    for name, definition in sorted(metadata.index_definitions().items()):
+    for name, definition in sorted(metadata.definitions.items()):
         operand = indexed_operand(definition)
         if operand is None or operand not in requested or not metadata.has_index(name):
             continue

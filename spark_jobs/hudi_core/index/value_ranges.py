@@ -198,7 +198,7 @@ def _rows_of(table: pa.Table) -> dict[str, tuple[int, int]]:
 
 def indexed_columns(metadata: MetadataTable, names: Iterable[str]) -> list[str]:
     """Those of the columns that the statistics are defined to have: those of a dropped column may be old."""
-    definition = metadata.index_definitions().get(COLUMN_STATS)
+    definition = metadata.definitions.get(COLUMN_STATS)
     return [name for name in names if definition is None or name in definition.source_fields]
 
 

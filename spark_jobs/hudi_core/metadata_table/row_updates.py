@@ -107,7 +107,7 @@ class RowUpdates:
             return None
         metadata = MetadataTable(storage, config, data)
         replaced = {name for change in changes for name in _partitions(change)}
-        if replaced.issuperset(metadata.list_partitions()) or not metadata.has_true_locations:
+        if replaced.issuperset(metadata.partitions()) or not metadata.completeness.has_true_locations:
             return None
         snapshot = MetadataTableSnapshot(storage, config, data)
         refuses = instant not in data.completed().requested_times

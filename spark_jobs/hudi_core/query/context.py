@@ -60,7 +60,7 @@ class ReadContext:
 
     def listing(self, metadata: MetadataTable | None) -> FileListing:
         """How the files are found: by the metadata table where there is one, else in storage."""
-        return StorageListing(self.storage) if metadata is None else metadata.listing()
+        return StorageListing(self.storage) if metadata is None else metadata
 
     def history(self) -> ArchivedTimeline:
         return load_history(self.storage, self.config)

@@ -40,7 +40,7 @@ def test_the_document_of_a_whole_table(golden: Golden, version: str) -> None:
 
 def test_differences_end_with_exit_code_1(golden: Golden) -> None:
     table = DamagedTable(golden("9", "mor_compacted").table)
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     table.list_files(partition, {f"gone-{number:03d}.parquet": FileEntry(1) for number in range(120)})
     done = hudictl("metadata", "validate", table.path, "--json")
     assert done.code == 1

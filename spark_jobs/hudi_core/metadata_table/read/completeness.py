@@ -7,7 +7,7 @@ metadata_table/initialize/indexing.py.
 - Hudi 1.1 and later tell a secondary index nothing of rows that were written as rows of Spark, as bulk_insert does.
 - A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
   writes is an update, which it does not record in the record index, where the deletion has removed the key.
-- Of two concurrent writes to a partition the range of the later one may replace that of the other (overtaken_ranges).
+- Of two concurrent writes to a partition the range of the later one may replace that of the other.
 - A deletion whose ordering value is less than that of the row removes the key from the record index, and not the row.
 - Behind a restore of 1.2 the record index may have other file groups of keys than the table, or none.
 - A write of version 6 may not be in the metadata table at all (unrecorded_writes).
@@ -119,8 +119,61 @@ class Completeness:
 
     @cached_property
     def has_overtaken_ranges(self) -> bool:
-        """Whether `partition_stats` may lack rows of concurrent writes since it was last known to be whole."""
-        return has_overtaken_ranges(self._snapshot, self._whole_until(PARTITION_STATS) or "")
+        """Whether a commit since `partition_stats` was last known to be whole may have recorded a partition's range
+        above that of a write which completed later, so that readers by that range skip rows of the write. Hudi
+        recomputes the range of a partition from the files that a commit finds when it completes. Log files of the
+        metadata table merge by the instants in their names, that is by request; in layout 1, where the answer is no, as
+        they were written. True where the archive cannot be read. Cost: the times of the archived instants since, and
+        the metadata of the commits that completed behind a later one; where these bring new values, of the later ones.
+        """
+        config = self._snapshot.config
+        if not config.features.log_name_has_delta_commit:
+            return False
+        since, history = self._whole_until(PARTITION_STATS) or "", load_history(self._snapshot.storage, config)
+        try:
+            archived = Timeline(history.instants(after=since)).commits()
+            commits = {item.requested_time: item for item in (*archived, *self._data.commits().after(since))}
+            overtaken = {
+                late: earlier
+                for late, earlier in _overtaken(commits.values())
+                # A compaction: its metadata need not be read.
+                if not (config.is_merge_on_read and late.action == Action.COMMIT)
+            }
+            if len(overtaken) > _COMPARED:
+                return True
+            written = {
+                late.requested_time: _partitions(metadata)
+                for late, metadata in self._metadata_of(overtaken, history)
+                if metadata.operation_type not in REWRITES
+            }
+            pairs = [
+                (late.requested_time, early)
+                for late, earlier in overtaken.items()
+                if late.requested_time in written
+                for early in earlier
+            ]
+            others = {early.requested_time: early for _, early in pairs}
+            if len(others) > _COMPARED:
+                return True
+            read = {
+                early.requested_time: _partitions(metadata)
+                for early, metadata in self._metadata_of(others.values(), history)
+            }
+            return any(not written[late].isdisjoint(read[early.requested_time]) for late, early in pairs)
+        except (StorageNotFoundError, CorruptFileError, KeyError):
+            return True  # a commit was archived meanwhile, or the archive is damaged
+
+    def _metadata_of(
+        self, commits: Iterable[Instant], history: ArchivedTimeline
+    ) -> Iterator[tuple[Instant, CommitMetadata]]:
+        archived = []
+        for item in commits:
+            if self._data.contains(item.requested_time):
+                yield item, self._active.read_commit(item)
+            else:
+                archived.append(item)
+        if archived:
+            yield from history.commits(archived)
 
     @cached_property
     def has_true_locations(self) -> bool:
@@ -220,49 +273,6 @@ def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
     return config.metadata_partitions.intersection(old)
 
 
-def has_overtaken_ranges(snapshot: MetadataTableSnapshot, since: str) -> bool:
-    """Whether a commit after instant `since` may have recorded the range of a partition above that of a write which
-    completed later, so that readers by that range skip rows of the write (docs/decisions/0018). Hudi recomputes the
-    range of a partition from the files that a commit finds when it completes. Log files of the metadata table merge by
-    the instants in their names, that is by request; in layout 1, where the answer is no, as they were written. True
-    where the archive cannot be read. Cost: the times of the archived instants after `since`, and the metadata of the
-    commits that completed behind a later one; where these bring new values, of the later ones.
-    """
-    config, data = snapshot.config, snapshot.data_timeline
-    if not config.features.log_name_has_delta_commit:
-        return False
-    active, history = ActiveTimeline(snapshot.storage, config), load_history(snapshot.storage, config)
-    try:
-        archived = Timeline(history.instants(after=since)).commits()
-        commits = {item.requested_time: item for item in (*archived, *data.commits().after(since))}
-        overtaken = {
-            late: found
-            for late, found in _overtaken(commits.values())
-            # A compaction: its metadata need not be read.
-            if not (config.is_merge_on_read and late.action == Action.COMMIT)
-        }
-        if len(overtaken) > _COMPARED:
-            return True
-        written = {
-            late.requested_time: _partitions(metadata)
-            for late, metadata in _metadata_of(overtaken, data, active, history)
-            if metadata.operation_type not in REWRITES
-        }
-        pairs = [
-            (late, early) for late, found in overtaken.items() if late.requested_time in written for early in found
-        ]
-        others = {early.requested_time: early for _, early in pairs}
-        if len(others) > _COMPARED:
-            return True
-        read = {
-            item.requested_time: _partitions(found)
-            for item, found in _metadata_of(others.values(), data, active, history)
-        }
-        return any(not written[late.requested_time].isdisjoint(read[early.requested_time]) for late, early in pairs)
-    except (StorageNotFoundError, CorruptFileError, KeyError):
-        return True  # a commit was archived meanwhile, or the archive is damaged
-
-
 def _overtaken(commits: Iterable[Instant]) -> Iterator[tuple[Instant, list[Instant]]]:
     """Each commit that completed behind later requested ones, and these."""
     ordered = sorted(commits, key=lambda item: item.requested_time)
@@ -276,19 +286,6 @@ def _overtaken(commits: Iterable[Instant]) -> Iterator[tuple[Instant, list[Insta
                 found.append(early)
         if found:
             yield late, found
-
-
-def _metadata_of(
-    commits: Iterable[Instant], data: Timeline, active: ActiveTimeline, history: ArchivedTimeline
-) -> Iterator[tuple[Instant, CommitMetadata]]:
-    archived = []
-    for item in commits:
-        if data.contains(item.requested_time):
-            yield item, active.read_commit(item)
-        else:
-            archived.append(item)
-    if archived:
-        yield from history.commits(archived)
 
 
 def _partitions(metadata: CommitMetadata) -> frozenset[str]:

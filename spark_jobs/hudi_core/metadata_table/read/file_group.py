@@ -46,6 +46,10 @@ class MergedSlice:
     logs: tuple[FileInfo, ...]
 
     @property
+    def files(self) -> tuple[FileInfo, ...]:
+        return self.logs if self.base_file is None else (self.base_file, *self.logs)
+
+    @property
     def base_instant(self) -> str:
         return "" if self.base_file is None else parse_base_file(self.base_file.name).instant
 

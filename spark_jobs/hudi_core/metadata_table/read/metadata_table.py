@@ -50,9 +50,9 @@ log = logging.getLogger(__name__)
 
 
 class MetadataTable:
-    """The metadata table at `data_timeline`, read on demand and kept: one value is one view. Raises
-    MetadataUnavailableError from the first query on when the table has no readable metadata table, or lacks the
-    requested partition; CorruptFileError when it is damaged or names files outside the table.
+    """The metadata table at `data_timeline`, a view.listing.FileListing, read on demand and kept: one value is one
+    view. Raises MetadataUnavailableError from the first query on when the table has no readable metadata table, or
+    lacks the requested partition; CorruptFileError when it is damaged or names files outside the table.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class MetadataTable:
         self._metadata_snapshot = MetadataTableSnapshot(storage, config, data_timeline)
         self._schema = schema
         self._zone = zone or config.timezone
-        self._partitions: dict[tuple[str, type], MetadataPartition[Any]] = {}
+        self._opened: dict[tuple[str, type], MetadataPartition[Any]] = {}
 
     @property
     def partition_types(self) -> frozenset[str]:
@@ -100,10 +100,7 @@ class MetadataTable:
         by_completion = snapshot.config.features.completion_time_in_name
         return unrecorded_writes(snapshot.data_timeline, snapshot.timeline, by_completion=by_completion)
 
-    def listing(self) -> MetadataTableListing:
-        return MetadataTableListing(self)
-
-    def list_partitions(self) -> list[str]:
+    def partitions(self) -> list[str]:
         """All partition paths, sorted; `[""]` for a table without partitions."""
         partitions = [partition_of_key(key) for key in self._file_entries(ALL_PARTITIONS)]
         check_partitions(partitions, source=FOLDER)
@@ -114,6 +111,11 @@ class MetadataTable:
         files = self._file_entries(partition_key(partition))
         check_file_names(files, source=FOLDER)
         return files
+
+    def files(self, partition: str) -> list[FileInfo]:
+        """Data files only, sorted, without modification times."""
+        paths = {join(partition, name): size for name, size in self.list_files(partition).items()}
+        return [FileInfo(path, size, 0.0) for path, size in sorted(paths.items())]
 
     def column_stats(
         self,
@@ -129,7 +131,7 @@ class MetadataTable:
         not indexed: it may match.
         """
         return statistics.column_stats(
-            self._statistics(COLUMN_STATS), columns, self._types, self.list_partitions, partitions, files
+            self._statistics(COLUMN_STATS), columns, self._types, self.partitions, partitions, files
         )
 
     def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
@@ -138,7 +140,7 @@ class MetadataTable:
 
     def expression_stats(self, index: str) -> pa.Table:
         """Of an expression index of type column_stats, per file; `min` and `max` have the stored values' type."""
-        return statistics.expression_stats(self._statistics(index), self.list_partitions)
+        return statistics.expression_stats(self._statistics(index), self.partitions)
 
     def bloom_filters(self, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
         """Over the record keys of the named base files of a partition; files without one are absent."""
@@ -157,7 +159,7 @@ class MetadataTable:
         """The record keys of the rows with each of `values` in the column of a secondary index, sorted. Values are
         text, as Java prints them. The rows were so at `data_timeline`; values without rows are absent.
         """
-        definition = self._definitions.get(index)
+        definition = self.definitions.get(index)
         by_value = definition is not None and definition.version > 1
         hashed = secondary_hashed_part if by_value else str
         partition = self._partition(index, SecondaryIndexRules(), hashed, numbered=True)
@@ -181,30 +183,19 @@ class MetadataTable:
         """Those with files of completeness.indexes_in_doubt, and of Completeness.has_overtaken_ranges."""
         snapshot = self._metadata_snapshot
         names = set(indexes_in_doubt(snapshot.storage, snapshot.config))
-        if PARTITION_STATS not in names and self.has_index(PARTITION_STATS) and self._completeness.has_overtaken_ranges:
+        if PARTITION_STATS not in names and self.has_index(PARTITION_STATS) and self.completeness.has_overtaken_ranges:
             names.add(PARTITION_STATS)
         return frozenset(filter(self.has_index, names))
 
     @property
     def may_have_narrow_ranges(self) -> bool:
         """Whether partition_stats may exclude partitions with matching rows."""
-        return bool(self.uncommitted) or PARTITION_STATS in self.indexes_in_doubt
-
-    @property
-    def uncommitted(self) -> frozenset[str]:
-        return self._completeness.uncommitted
-
-    @property
-    def has_true_locations(self) -> bool:
-        return self._completeness.has_true_locations
+        return bool(self.completeness.uncommitted) or PARTITION_STATS in self.indexes_in_doubt
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
         """As Completeness.groups_in_doubt; all of an index that does not cover all rows."""
         is_covered = index == RECORD_INDEX or self.covers_all_rows(index)
-        return self._completeness.groups_in_doubt(index) if is_covered else None
-
-    def index_definitions(self) -> dict[str, IndexDefinition]:
-        return dict(self._definitions)
+        return self.completeness.groups_in_doubt(index) if is_covered else None
 
     @cached_property
     def record_index(self) -> RecordIndex:
@@ -213,7 +204,7 @@ class MetadataTable:
         return RecordIndex(snapshot.folder(RECORD_INDEX), groups, is_remote=snapshot.is_remote)
 
     @cached_property
-    def _completeness(self) -> Completeness:
+    def completeness(self) -> Completeness:
         return Completeness(self._metadata_snapshot)
 
     def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
@@ -226,15 +217,15 @@ class MetadataTable:
         self, name: str, rules: RecordRules[T], hashed: HashedPart = str, *, numbered: bool = False
     ) -> MetadataPartition[T]:
         key = name, type(rules)
-        if key not in self._partitions:
+        if key not in self._opened:
             found = self._metadata_snapshot.partition(name, rules, hashed)
             if numbered:
                 check_numbers(self._metadata_snapshot.folder(name), found.groups)
-            self._partitions[key] = found
-        return self._partitions[key]
+            self._opened[key] = found
+        return self._opened[key]
 
     @cached_property
-    def _definitions(self) -> dict[str, IndexDefinition]:
+    def definitions(self) -> dict[str, IndexDefinition]:
         return load_index_definitions(self._metadata_snapshot.storage, self._metadata_snapshot.config)
 
     @cached_property
@@ -244,17 +235,3 @@ class MetadataTable:
             snapshot = self._metadata_snapshot
             schema = table_schema(snapshot.storage, snapshot.config, snapshot.data_timeline)
         return statistics.ColumnTypes(schema)
-
-
-class MetadataTableListing:
-    """view.listing.FileListing over the metadata table: data files only, without modification times."""
-
-    def __init__(self, metadata: MetadataTable) -> None:
-        self._metadata = metadata
-
-    def partitions(self) -> list[str]:
-        return self._metadata.list_partitions()
-
-    def files(self, partition: str) -> list[FileInfo]:
-        paths = {join(partition, name): size for name, size in self._metadata.list_files(partition).items()}
-        return [FileInfo(path, size, 0.0) for path, size in sorted(paths.items())]

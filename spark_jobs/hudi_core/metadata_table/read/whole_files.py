@@ -28,8 +28,8 @@ from hudi_core.timeline.timeline import Timeline
 
 StatsOfAll = Callable[[Sequence[Instant]], Mapping[Instant, Iterable[WrittenFile]]]
 """The write stats of commits of the metadata table, without those that were archived meanwhile."""
-StatsOfAttempts = Callable[[Instant], Iterable[WrittenFile]]
-"""The write stats of all completed files of one commit of the metadata table."""
+StatsOf = Callable[[Instant], Iterable[WrittenFile]]
+"""Of one commit. Raises StorageNotFoundError for one that was archived meanwhile."""
 
 DAMAGED: Final = (
     "restore the file from a copy, or read the table without its metadata table (`--metadata off`); to rebuild it: "
@@ -39,9 +39,6 @@ DAMAGED: Final = (
 _EMPTY_LOG: Final = 128
 """Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
 
-StatsOf = Callable[[Instant], Iterable[WrittenFile]]
-"""Of a commit of the metadata table. Raises StorageNotFoundError for one that was archived meanwhile."""
-
 
 def refuse_short(
     folder: str,
@@ -49,16 +46,16 @@ def refuse_short(
     slices: Sequence[MergedSlice],
     timeline: Timeline,
     stats_of: StatsOfAll,
-    attempts_of: StatsOfAttempts,
+    attempts_of: StatsOf,
     *,
     named_by_writer: bool,
 ) -> None:
     """Raises CorruptFileError naming a file of `slices` that has fewer bytes than the metadata table's commits say.
     `files` lists the partition's `folder`; `timeline` is without what readers do not count. `named_by_writer`: log
     files are named after the instant that wrote them (layout 2). Where not, a missing file is found here, too. A writer
-    that was taken for dead may have completed the commit beside its successor: the file may be that of either. Not
-    checked is an index that was built beside writers in version 6, until it is compacted: its files have the same names
-    in each of its lives.
+    that was taken for dead may have completed the commit beside its successor: the file may be that of either, and
+    `attempts_of` gives both where it is shorter. Not checked is an index that was built beside writers in version 6,
+    until it is compacted: its files have the same names in each of its lives.
     """
     checked = [item for item in slices if not is_early(_start(item))]
     commits = _writers(checked, timeline, named_by_writer=named_by_writer)
@@ -68,42 +65,31 @@ def refuse_short(
             (stat.path, (commit, stat)) for stat in stats if f"{ROOT}/{stat.path.rpartition('/')[0]}" == folder
         )
     there = {info.name for info in files}
-    used = {info.name: info for item in checked for info in _files(item)}
-    needed = _Needed(checked, timeline)
+    used = {info.name: info for item in checked for info in item.files}
+    by_id = {item.file_id: item for item in checked}
+    compactions = timeline.pending().of_actions(Action.COMPACTION).requested_times
     for commit, stat in recorded.values():
         info = used.get(_name(stat))
         wrote = f"the metadata table's {commit.action} {commit.requested_time} wrote"
-        if info is not None and info.size < min(_sizes(stat, commit, info, attempts_of)):
+        if (
+            info is not None
+            and info.size < stat.file_size_in_bytes
+            and all(info.size < other.file_size_in_bytes for other in attempts_of(commit) if other.path == stat.path)
+        ):
             message = f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it has {info.size}"
             raise CorruptFileError(message, path=info.path, remedy=DAMAGED)
-        if not named_by_writer and _name(stat) not in there and needed.has(stat):
+        if not named_by_writer and _name(stat) not in there and _is_needed(stat, by_id, compactions):
             message = f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it is not there"
             raise CorruptFileError(message, path=f"{folder}/{_name(stat)}", remedy=DAMAGED)
 
 
-def _sizes(stat: WrittenFile, commit: Instant, info: FileInfo, attempts_of: StatsOfAttempts) -> list[int]:
-    """By its commit; by all attempts at it, which are read only where the file is shorter."""
-    sizes = [stat.file_size_in_bytes]
-    if info.size < stat.file_size_in_bytes:
-        sizes += [other.file_size_in_bytes for other in attempts_of(commit) if other.path == stat.path]
-    return sizes
-
-
 def _start(item: MergedSlice) -> str:
     """The base instant of the slice: in layout 1 that of its first logs where it has no base file."""
-    if item.base_file is not None:
-        return item.base_instant
-    return min((name.instant for _, name in data_files(item.logs)), default="")
+    return item.base_instant or min((name.instant for _, name in data_files(item.logs)), default="")
 
 
 def _name(stat: WrittenFile) -> str:
     return stat.path.rpartition("/")[2]
-
-
-def _files(item: MergedSlice) -> Iterator[FileInfo]:
-    if item.base_file is not None:
-        yield item.base_file
-    yield from item.logs
 
 
 def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writer: bool) -> list[Instant]:
@@ -112,34 +98,24 @@ def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writ
     if not slices:
         return []
     if named_by_writer:
-        times = {name.instant for item in slices for _, name in data_files(_files(item))}
+        times = {name.instant for item in slices for _, name in data_files(item.files)}
         return [item for item in commits if item.requested_time in times]
     start = min(map(_start, slices))
     return [item for item in commits if item.requested_time >= start]
 
 
-class _Needed:
-    """Whether a file of layout 1 belongs to the slices, by the base instant in its name."""
-
-    def __init__(self, slices: Iterable[MergedSlice], timeline: Timeline) -> None:
-        self._bases: dict[str, str] = {}
-        self._initialized: dict[str, str] = {}
-        self._starts: dict[str, set[str]] = {}
-        compactions = timeline.pending().of_actions(Action.COMPACTION).requested_times
-        for item in slices:
-            self._bases[item.file_id], self._initialized[item.file_id] = item.base_instant, _start(item)
-            named = {name.instant for _, name in data_files(item.logs)}
-            self._starts[item.file_id] = {item.base_instant, *compactions, *named}
-
-    def has(self, stat: WrittenFile) -> bool:
-        """Of a log file, whether its base instant is one of the slice; of a base file, whether it is newer."""
-        name = parse_data_file(_name(stat))
-        if name is None or name.file_id not in self._bases:
-            return False
-        if isinstance(name, LogFileName):
-            return name.instant in self._starts[name.file_id]
-        is_newer = name.instant > self._bases[name.file_id]
-        return is_newer and not initialized_by_downgrade(self._initialized[name.file_id], name.instant)
+def _is_needed(stat: WrittenFile, slices: Mapping[str, MergedSlice], compactions: frozenset[str]) -> bool:
+    """Whether a file of layout 1 belongs to the slices (by file id), by the base instant in its name: of a log file,
+    whether that is one of the slice; of a base file, whether it is newer. `compactions` are pending.
+    """
+    name = parse_data_file(_name(stat))
+    if name is None or name.file_id not in slices:
+        return False
+    merged = slices[name.file_id]
+    if isinstance(name, LogFileName):
+        named = {log.instant for _, log in data_files(merged.logs)}
+        return name.instant in {merged.base_instant, *compactions, *named}
+    return name.instant > merged.base_instant and not initialized_by_downgrade(_start(merged), name.instant)
 
 
 def refuse_missing(

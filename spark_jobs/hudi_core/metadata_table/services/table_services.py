@@ -156,7 +156,7 @@ def _check_unneeded(metadata_timeline: MetadataTimeline, timeline: Timeline, pla
         folder = f"{ROOT}/{partition}"
         files = metadata_timeline.storage.list_files(folder)
         slices = merged_slices(folder, files, timeline, metadata_timeline.features.layout)
-        needed = {info.name for item in slices for info in (*item.logs, *([item.base_file] if item.base_file else []))}
+        needed = {info.name for item in slices for info in item.files}
         wrong = sorted(needed.intersection(names))
         if wrong:
             message = f"the clean's plan names {wrong[0]} in {folder}, which readers of the latest state need"

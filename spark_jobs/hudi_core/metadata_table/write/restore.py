@@ -221,7 +221,7 @@ def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline,
     metadata = MetadataTable(storage, config, data_timeline)
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}
-    for partition in metadata.list_partitions():
+    for partition in metadata.partitions():
         listed = metadata.list_files(partition)
         files = [*filter(counts, listing.files(partition) if partition in existing else ())]
         found = {info.name: info.size for info in files}

@@ -76,8 +76,8 @@ def _files(
     """The files of each partition as readers find them: by the metadata table where there is one."""
     files: Callable[[str], list[FileInfo]] = storage.list_files
     if metadata is not None:
-        files = metadata.listing().files
-        partitions = metadata.list_partitions() if partitions is None else partitions
+        files = metadata.files
+        partitions = metadata.partitions() if partitions is None else partitions
     elif partitions is None:
         yield from walk_partitions(storage, files)
         return

@@ -109,7 +109,7 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
     metadata, committed = files.metadata, files.timeline.commits().requested_times
     missing, unlisted, hidden, wrong_size = Counted[str](), Counted[str](), Counted[str](), Counted[str]()
     wrong: list[str] = []
-    not_walked = set(metadata.list_partitions())
+    not_walked = set(metadata.partitions())
     for partition, infos in files.by_partition.items():
         not_walked.discard(partition)
         listed, there = metadata.list_files(partition), {info.name: info for info in infos}
@@ -271,7 +271,7 @@ def _narrow(files: DataFiles) -> dict[str, tuple[str, ...]]:
         names.add(PARTITION_STATS)
     if not names:
         return {}
-    remaining = RemainingFiles(files.storage, context.config, "", nothing_in(metadata.list_partitions()))
+    remaining = RemainingFiles(files.storage, context.config, "", nothing_in(metadata.partitions()))
     table = indexed_table(context, files.timeline)
     narrow = {}
     for name in sorted(names):

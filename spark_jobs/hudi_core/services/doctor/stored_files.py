@@ -176,7 +176,7 @@ def shared_buckets(files: DataFiles) -> Iterator[Finding]:
 def _shared_buckets(files: DataFiles) -> Iterator[str]:
     committed = files.timeline.commits()
     has_metadata = files.context.metadata_table("auto", files.timeline) is not None
-    view = files.context.view(files.timeline, listing=files.metadata.listing() if has_metadata else files)
+    view = files.context.view(files.timeline, listing=files.metadata if has_metadata else files)
     for partition in view.partitions():
         ids = [
             item.file_group.file_id

@@ -237,14 +237,14 @@ def complete_indexes(
     metadata = MetadataTable(context.storage, context.config, data)
     doubts = doubts_of(metadata)
     may_lack = {name for name, groups in doubts.items() if groups is None or groups} - set(rebuilt)
-    if metadata.has_true_locations:
+    if metadata.completeness.has_true_locations:
         may_lack.discard(RECORD_INDEX)
     incomplete = tuple(sorted(may_lack))
-    if metadata.uncommitted:
+    if metadata.completeness.uncommitted:
         log.warning(
             "row-level indexes and ranges of partitions hold rows of %s, which is not committed: no query uses them "
             "until it is rolled back",
-            ", ".join(sorted(metadata.uncommitted)),
+            ", ".join(sorted(metadata.completeness.uncommitted)),
         )
         return (), incomplete
     if incomplete and REBUILD_ROW_INDEXES.read(context.options):
@@ -262,7 +262,7 @@ def complete_indexes(
         updates = ActionUpdates(context, workers, metadata_timeline)
         for name in sorted(metadata.indexes_in_doubt):
             try:
-                found = updates.widen_ranges(metadata.list_partitions(), {name})
+                found = updates.widen_ranges(metadata.partitions(), {name})
             except UnsupportedError as error:
                 if name == PARTITION_STATS:
                     raise

@@ -122,10 +122,10 @@ class _Queries:
         self._timeline: Timeline = context.active.load()
         self._schema = table_schema(context.storage, context.config, self._timeline)
         table = self._open()
-        self.names = table.list_partitions()
+        self.names = table.partitions()
         self._files = {name: table.list_files(name) for name in self.names}
         self.count = sum(map(len, self._files.values()))
-        self._definitions = table.index_definitions()
+        self._definitions = table.definitions
 
     def _open(self) -> MetadataTable:
         context = self._context
@@ -178,7 +178,7 @@ class _Queries:
     def _listing(self) -> Iterator[Timing]:
         names, storage = self.names, self._context.storage
         yield self._timing(
-            "all partitions", len(names), MetadataTable.list_partitions, lambda: StorageListing(storage).partitions()
+            "all partitions", len(names), MetadataTable.partitions, lambda: StorageListing(storage).partitions()
         )
         yield self._timing(
             "all files",

@@ -72,7 +72,7 @@ def test_columns_come_and_go(golden: Golden, submitted: Path) -> None:
 
 def test_differences_fail_the_task_where_that_was_requested(golden: Golden, submitted: Path) -> None:
     table = DamagedTable(golden("8", "mor_basic").table)
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     table.list_files(partition, {"x_0-0-0_20240101000000000.parquet": FileEntry(7)})
     seen = context()
     with pytest.raises(AirflowFailException, match=r"differences: 1\nfiles .*x_0-0-0"):

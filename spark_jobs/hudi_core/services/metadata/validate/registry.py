@@ -50,7 +50,7 @@ class FilesCheck:
         self._subject = subject
         self._metadata = subject.metadata
         self._judges_missing = judges_missing
-        self._unseen = set(self._metadata.list_partitions())
+        self._unseen = set(self._metadata.partitions())
         self._missing: dict[str, str] = {}
         self._unlisted: dict[str, str] = {}
 

@@ -82,7 +82,7 @@ class Subject:
         completion = CompletionTimes(timeline, context.history)
         self.writes = CommitWrites(context, timeline, completion)
         self.written = appended_log_bytes(context, timeline)
-        self.definitions: Mapping[str, IndexDefinition] = self.metadata.index_definitions()
+        self.definitions: Mapping[str, IndexDefinition] = self.metadata.definitions
         self.key_columns = key_columns(config)
         self._timeline = timeline
         self._pending = PendingWork.read(active, timeline)

@@ -58,7 +58,7 @@ def lost_after(calls: int) -> Callable[[], None]:
 
 def listing_of(table: Table) -> Listing:
     found = MetadataTable(table.storage, table.config, table.data.load())
-    return {partition: found.list_files(partition) for partition in found.list_partitions()}
+    return {partition: found.list_files(partition) for partition in found.partitions()}
 
 
 def metadata_file(table: Table, pattern: str) -> Path:

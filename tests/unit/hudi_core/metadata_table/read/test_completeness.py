@@ -181,7 +181,10 @@ def test_a_commit_that_became_pending_behind_a_compaction(golden: Golden, versio
         timeline = Timeline([pending if item == commit else item for item in data])
         found = MetadataTable(table.storage, table.config, timeline)
         deltacommit = next(item for item in own if item.requested_time == commit.requested_time)
-        answers[deltacommit.completed_at < merged_at] = (found.has_true_locations, found.groups_in_doubt(RECORD_INDEX))
+        answers[deltacommit.completed_at < merged_at] = (
+            found.completeness.has_true_locations,
+            found.groups_in_doubt(RECORD_INDEX),
+        )
         if deltacommit.completed_at < merged_at:
             assert found.may_have_narrow_ranges
             assert version == "6" or found.groups_in_doubt(NAME) is None

@@ -102,7 +102,7 @@ def test_the_metadata_table_lists_what_the_storage_lists(tmp_path: Path, version
     seen, unfinished, unsized = 0, set(), set()
     for case, table in unpacked(tmp_path, version):
         storage, active, reader = load(table)
-        listing, truth = reader.listing(), StorageListing(storage)
+        listing, truth = reader, StorageListing(storage)
         assert listing.partitions() == truth.partitions(), case
         timeline = active.load()
         never = {*timeline.pending().requested_times}
@@ -137,7 +137,7 @@ def test_an_instant_counts_once_its_data_action_completes(golden: Golden, versio
     storage, active, reader = load(table)
     timeline = active.load()
     (instant,) = timeline.pending()
-    before = {partition: reader.list_files(partition) for partition in reader.list_partitions()}
+    before = {partition: reader.list_files(partition) for partition in reader.partitions()}
     completed = Timeline(
         [*timeline.completed(), Instant(instant.requested_time, instant.action, State.COMPLETED, "20990101000000000")]
     )
@@ -172,7 +172,7 @@ def test_a_partition_costs_one_block_of_the_base_file(golden: Golden, version: s
     config = TableConfig.load(storage)
     timeline = ActiveTimeline(storage, config).load()
     reader = MetadataTable(storage, config, timeline)
-    partition, *_ = reader.list_partitions()
+    partition, *_ = reader.partitions()
     storage.ranges.clear()
     storage.whole.clear()
     assert reader.list_files(partition)
@@ -182,14 +182,14 @@ def test_a_partition_costs_one_block_of_the_base_file(golden: Golden, version: s
 
 def test_a_table_without_partitions_has_the_empty_one(golden: Golden) -> None:
     _, _, reader = load(golden("6", "non_partitioned_cow").table)
-    assert reader.list_partitions() == [""]
+    assert reader.partitions() == [""]
     assert reader.list_files("")
     assert reader.list_files("absent") == {}
 
 
 def test_a_missing_metadata_table_is_no_damaged_one(golden: Golden) -> None:
     _, _, reader = load(golden("6", "mdt_disabled").table)
-    for query in (reader.list_partitions, reader.check_available):
+    for query in (reader.partitions, reader.check_available):
         with pytest.raises(MetadataUnavailableError, match="does not name") as caught:
             query()
         assert caught.value.path == ".hoodie/hoodie.properties"
@@ -197,7 +197,7 @@ def test_a_missing_metadata_table_is_no_damaged_one(golden: Golden) -> None:
     for path in (table / ".hoodie" / "metadata" / ".hoodie").glob("*.deltacommit"):
         path.unlink()
     with pytest.raises(MetadataUnavailableError, match="no completed instant"):
-        load(table)[2].list_partitions()
+        load(table)[2].partitions()
     shutil.rmtree(table / ".hoodie" / "metadata")
     with pytest.raises(MetadataUnavailableError, match="cannot be read"):
         load(table)[2].check_available()
@@ -231,7 +231,7 @@ def test_partitions_that_leave_the_table_are_refused(golden: Golden, partition: 
     table = golden("6", "cow_basic").table
     replace_base_file(table, FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {partition: FileEntry(0)}))
     with pytest.raises(FormatError):
-        load(table)[2].list_partitions()
+        load(table)[2].partitions()
 
 
 def test_a_damaged_base_file_is_named(golden: Golden) -> None:
@@ -251,13 +251,13 @@ def test_deleted_partitions_are_gone(golden: Golden) -> None:
         table,
         FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {"a": FileEntry(0), "b": FileEntry(0, is_deleted=True)}),
     )
-    assert load(table)[2].list_partitions() == ["a"]
+    assert load(table)[2].partitions() == ["a"]
 
 
 def test_files_are_sorted_and_carry_their_sizes(golden: Callable[[str, str], GoldenCase]) -> None:
     storage = LocalStorage(golden("6", "multilevel_encoded").table)
     config = TableConfig.load(storage)
-    listing: FileListing = MetadataTable(storage, config, ActiveTimeline(storage, config).load()).listing()
+    listing: FileListing = MetadataTable(storage, config, ActiveTimeline(storage, config).load())
     assert len(listing.partitions()) > 1
     for partition in listing.partitions():
         files = listing.files(partition)

@@ -72,7 +72,7 @@ def listed(table: Path) -> dict[str, dict[str, int]]:
     storage = LocalStorage(table)
     config = TableConfig.load(storage)
     found = MetadataTable(storage, config, ActiveTimeline(storage, config).load())
-    return {partition: found.list_files(partition) for partition in found.list_partitions()}
+    return {partition: found.list_files(partition) for partition in found.partitions()}
 
 
 @pytest.mark.parametrize(("folder", "name"), CASES)
@@ -373,7 +373,7 @@ def test_a_partition_that_is_dropped_later_than_its_files_is_no_longer_listed(
 def listed_partitions(table: Path) -> list[str]:
     """The partitions that the metadata table lists."""
     context = context_of(table)
-    return MetadataTable(context.storage, context.config, context.active.load()).list_partitions()
+    return MetadataTable(context.storage, context.config, context.active.load()).partitions()
 
 
 @pytest.mark.parametrize("version", ["6", "6-by-1.2.0", "8", "8-by-1.2.0", "9"])

@@ -70,7 +70,7 @@ def test_counts_of_an_expression_are_without_nulls(
 @pytest.mark.parametrize("version", LATER)
 def test_stale_statistics_of_an_expression_over_a_partition(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version)
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     key, datum = next((key, item) for key, item in table.raw(DAY).items() if item[STATS]["fileName"] == partition)
     wrapper = datum[STATS]["minValue"][0]
     table.write(

@@ -22,7 +22,7 @@ from tests.unit.hudi_core.services.metadata.validate.test_run import LATER, STAT
 @pytest.mark.parametrize("name", ["mdt_all_cow", "mdt_all_mor"])
 def test_stale_statistics_of_a_partition(golden: Golden, version: str, name: str) -> None:
     table = metadata_snapshot(golden, version, name)
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     key = partition_stats_key("amount", partition)
     datum = table.raw("partition_stats")[key]
     assert datum[STATS]["isTightBound"]
@@ -36,7 +36,7 @@ def test_stale_statistics_of_a_partition(golden: Golden, version: str, name: str
 @pytest.mark.parametrize("version", LATER)
 def test_counts_of_a_partition(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version)
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     key = partition_stats_key("note", partition)
     datum = table.raw("partition_stats")[key]
     rows = datum[STATS]["valueCount"]

@@ -24,7 +24,7 @@ def metadata_snapshot(golden: Golden, version: str, name: str = "mdt_all_cow") -
 @pytest.mark.parametrize(("version", "name"), BASIC)
 def test_a_file_that_is_not_there(golden: Golden, version: str, name: str) -> None:
     table = metadata_snapshot(golden, version, name)
-    partition = table.metadata.list_partitions()[1]
+    partition = table.metadata.partitions()[1]
     table.list_files(partition, {"gone.parquet": FileEntry(77)})
     (found,) = table.found()
     assert (found.partition_type, found.partition, found.file, found.what) == (
@@ -69,7 +69,7 @@ def test_a_log_file_that_is_not_listed(golden: Golden, version: str, name: str) 
     metadata = table.metadata
     partition, log = next(
         (partition, name)
-        for partition in metadata.list_partitions()
+        for partition in metadata.partitions()
         for name in metadata.list_files(partition)
         if ".log." in name
     )
@@ -99,7 +99,7 @@ def test_a_log_file_that_is_shorter_than_listed(golden: Golden, version: str) ->
     metadata = table.metadata
     partition, log, size = next(
         (p, name, size)
-        for p in metadata.list_partitions()
+        for p in metadata.partitions()
         for name, size in metadata.list_files(p).items()
         if ".log." in name
     )
@@ -115,7 +115,7 @@ def test_a_log_file_that_is_shorter_than_listed(golden: Golden, version: str) ->
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_file_that_is_listed_in_the_wrong_partition(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version, "insert_overwrite_table")
-    (right, name), wrong = next(table.base_files()), table.metadata.list_partitions()[-1]
+    (right, name), wrong = next(table.base_files()), table.metadata.partitions()[-1]
     size = (table.path / right / name).stat().st_size
     table.list_files(right, {name: FileEntry(0, is_deleted=True)})
     table.list_files(wrong, {name: FileEntry(size)})
@@ -129,10 +129,10 @@ def test_a_file_that_is_listed_in_the_wrong_partition(golden: Golden, version: s
 @pytest.mark.parametrize(("version", "name"), BASIC)
 def test_a_partition_that_is_not_in_the_list(golden: Golden, version: str, name: str) -> None:
     table = metadata_snapshot(golden, version, name)
-    partition = table.metadata.list_partitions()[1]
+    partition = table.metadata.partitions()[1]
     entries = {partition_key(partition): FileEntry(0, is_deleted=True)}
     table.write({"files": [(ALL_PARTITIONS, files_datum(FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, entries)))]})
-    assert partition not in table.metadata.list_partitions()
+    assert partition not in table.metadata.partitions()
     found = [item for item in table.found() if item.partition_type == "files"]
     what = "the partition is not in the list of partitions, and has files of completed commits"
     assert [(item.partition, item.file, item.what) for item in found] == [(partition, None, what)]
@@ -154,7 +154,7 @@ def test_a_partition_that_is_not_there(golden: Golden, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_partition_whose_folder_is_gone(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version, "savepoint_cow")
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     names = {name for place, name in table.base_files() if place == partition}
     shutil.rmtree(table.path / partition)
     assert {item.file for item in table.found() if item.partition == partition} == {None, *names}
@@ -163,7 +163,7 @@ def test_a_partition_whose_folder_is_gone(golden: Golden, version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_missing_files_are_not_judged_while_something_deletes_them(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version, "savepoint_cow")
-    table.list_files(table.metadata.list_partitions()[0], {"gone.parquet": FileEntry(77)})
+    table.list_files(table.metadata.partitions()[0], {"gone.parquet": FileEntry(77)})
     context = table.context
     context.active.create_requested("29990101000000000", "clean", b"plan")
     context.active.to_inflight("29990101000000000", "clean")
@@ -193,13 +193,13 @@ def test_a_damaged_base_file_does_not_hide_the_rest(golden: Golden, version: str
     path = table.path / partition / file
     size = path.stat().st_size
     path.write_bytes(path.read_bytes()[: size // 2])
-    table.list_files(table.metadata.list_partitions()[1], {"gone.parquet": FileEntry(77)})
+    table.list_files(table.metadata.partitions()[1], {"gone.parquet": FileEntry(77)})
     found = table.found()
     files = [(item.partition, item.file, item.what.split(":")[0]) for item in found if item.partition_type == "files"]
     assert (partition, file, "cannot be read") in files
     assert (partition, file, f"listed with {size} bytes, but it has {size // 2}") in files
     assert (partition, file.split("_")[0], "the rows of the file group cannot be read") in files
-    assert (table.metadata.list_partitions()[1], "gone.parquet", "listed, but it is not there") in files
+    assert (table.metadata.partitions()[1], "gone.parquet", "listed, but it is not there") in files
     assert len(files) == 4
     assert {item.partition for item in found if item.partition_type == "record_index"} == {partition}
     assert all(item.what.endswith("no row has it") for item in found if item.partition_type == "record_index")
@@ -208,7 +208,7 @@ def test_a_damaged_base_file_does_not_hide_the_rest(golden: Golden, version: str
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_damaged_log_file_does_not_hide_the_rest(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version, "mdt_all_mor")
-    partition = table.metadata.list_partitions()[0]
+    partition = table.metadata.partitions()[0]
     log = next(name for name in table.metadata.list_files(partition) if ".log." in name)
     path = table.path / partition / log
     path.write_bytes(b"x" * path.stat().st_size)
