@@ -126,9 +126,8 @@ class IndexBuild:
         for name, target in build.targets.items():
             remove_attempts(self._storage, target, written[name], guard)
         if build.deltacommit is not None:
-            initialized = {name: (target, written[name]) for name, target in build.targets.items()}
             guard()
-            complete_initialization(metadata_timeline, build.deltacommit, initialized, build.schema)
+            complete_initialization(metadata_timeline, build.deltacommit, written, build.schema)
         self._check_slices(build, metadata_timeline)
         guard()
         return list_partitions(self._storage, config, list(build.targets))

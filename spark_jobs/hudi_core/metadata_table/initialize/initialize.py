@@ -70,21 +70,16 @@ class Initialization:
         return written
 
 
+@dataclass(frozen=True, slots=True)
 class MetadataCreation:
-    """Initializes the metadata table. The caller holds the table lock while it writes. All may be repeated."""
+    """Initializes the metadata table. The caller holds the table lock while it writes. All may be repeated. `token`
+    makes the base files' names unique to this attempt. `guard` raises when the table lock is lost.
+    """
 
-    def __init__(
-        self,
-        storage: Storage,
-        token: WriteToken,
-        clock: InstantClock | None = None,
-        guard: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`token` makes the base files' names unique to this attempt. `guard` raises when the table lock is lost."""
-        self._storage = storage
-        self._token = token
-        self._clock = clock
-        self._guard = guard
+    storage: Storage
+    token: WriteToken
+    clock: InstantClock | None = None
+    guard: Callable[[], None] = lambda: None
 
     def check(self) -> None:
         """Raises ConflictError while an indexing action builds partitions, and in version 6, as Hudi, while an action
@@ -100,16 +95,16 @@ class MetadataCreation:
         anything is written as check and CutFileError for a file that lost bytes; then as begin. Memory: the listing.
         """
         config, data = self._data()
-        if partitions_there(self._storage, config):
+        if partitions_there(self.storage, config):
             return config
         self._check_rest(config, data)
         sizes = CommittedSizes(
-            data, ActiveTimeline(self._storage, config).read_commit, lambda: load_history(self._storage, config)
+            data, ActiveTimeline(self.storage, config).read_commit, lambda: load_history(self.storage, config)
         )
-        files = committed_files(listing or StorageListing(self._storage), data, sizes.refuse_cut)
+        files = committed_files(listing or StorageListing(self.storage), data, sizes.refuse_cut)
         self._check_current(config, data, FILES_PARTITION)
-        config = drop_metadata_table(self._storage)
-        write_metadata_properties(self._storage, config)
+        config = drop_metadata_table(self.storage)
+        write_metadata_properties(self.storage, config)
         log.info(
             "the metadata table is initialized with %d partitions and %d files",
             len(files),
@@ -118,7 +113,7 @@ class MetadataCreation:
         initialization = Initialization(
             FILES_PARTITION,
             numbered_file_ids(f"{FILES_PARTITION}-", 1),
-            lambda target: target.write(self._storage, initial_listing(files)),
+            lambda target: target.write(self.storage, initial_listing(files)),
         )
         return self._begin(config, data, initialization)
 
@@ -139,7 +134,7 @@ class MetadataCreation:
 
     def _begin(self, config: TableConfig, data: Timeline, initialization: Initialization) -> TableConfig:
         check_file_name(initialization.name, source=config.path)
-        metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
+        metadata_timeline = MetadataTimeline(self.storage, config, self.clock)
         timeline = self._without_unfinished(metadata_timeline)
         schema = (
             latest_schema(metadata_timeline.active, timeline)
@@ -147,27 +142,27 @@ class MetadataCreation:
             else commit_schema(metadata_timeline.features)
         )
         instant = initial_instant(data, timeline, metadata_timeline.features)
-        target = initialization.target(instant, self._token, schema, metadata_timeline.features)
+        target = initialization.target(instant, self.token, schema, metadata_timeline.features)
         start_initialization(metadata_timeline, instant)
-        target.begin(self._storage)
+        target.begin(self.storage)
         written = initialization.write(target)
-        remove_attempts(self._storage, target, written, self._guard)
+        remove_attempts(self.storage, target, written, self.guard)
         if initialization.definition is not None:
-            put_index_definitions(self._storage, config, [initialization.definition])
+            put_index_definitions(self.storage, config, [initialization.definition])
         self._check_current(config, data, target.name)
-        complete_initialization(metadata_timeline, instant, {target.name: (target, written)}, schema)
+        complete_initialization(metadata_timeline, instant, {target.name: written}, schema)
         self._check_current(config, data, target.name)
-        return list_partitions(self._storage, TableConfig.load(self._storage), [initialization.name])
+        return list_partitions(self.storage, TableConfig.load(self.storage), [initialization.name])
 
     def _check_current(self, config: TableConfig, data: Timeline, name: str) -> None:
         """Raises where what was made of `data` may lack what is committed; last checks the lock."""
-        now = ActiveTimeline(self._storage, config).load().completed()
+        now = ActiveTimeline(self.storage, config).load().completed()
         late = sorted(now.requested_times - data.completed().requested_times)
         if late:
             message = f"{late[0]} was completed while the metadata partition `{name}` was initialized, which lacks it"
             remedy = "let all writers of the table take its lock (docs/locks.md), and run this again"
             raise ConflictError(message, path=config.path, remedy=remedy)
-        self._guard()
+        self.guard()
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
         """The metadata timeline without a dead attempt's instants, whose files go with the unlisted folder."""
@@ -179,8 +174,8 @@ class MetadataCreation:
         return metadata_timeline.active.load() if dead else timeline
 
     def _data(self) -> tuple[TableConfig, Timeline]:
-        config = TableConfig.load(self._storage)
-        return config, ActiveTimeline(self._storage, config).load()
+        config = TableConfig.load(self.storage)
+        return config, ActiveTimeline(self.storage, config).load()
 
     def _check_rest(self, config: TableConfig, data: Timeline) -> None:
         refuse_building(data, lambda _: config.path)
@@ -188,7 +183,7 @@ class MetadataCreation:
         oldest = pending.first()
         if oldest is not None and config.features.metadata_needs_rest:
             times = ", ".join(sorted(pending.requested_times))
-            way_on = _way_on(ActiveTimeline(self._storage, config), oldest)
+            way_on = _way_on(ActiveTimeline(self.storage, config), oldest)
             message = f"the metadata table cannot begin while actions of the table are pending: {times}"
             remedy = f"wait until they are completed; {way_on}; then run this again"
             raise ConflictError(message, path=config.path, remedy=remedy)

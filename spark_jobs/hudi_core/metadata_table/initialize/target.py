@@ -150,8 +150,6 @@ def initialize_group(storage: Storage, partition: str, file_id: str, instant: st
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
 """Writes the base files of a new partition; groups without records have none."""
 
-InitializedGroups = Mapping[str, tuple[NewPartition, Sequence[NewBaseFile]]]
-
 
 def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> None:
     metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
@@ -159,13 +157,12 @@ def start_initialization(metadata_timeline: MetadataTimeline, instant: str) -> N
 
 
 def complete_initialization(
-    metadata_timeline: MetadataTimeline, instant: str, initialized: InitializedGroups, schema: str
+    metadata_timeline: MetadataTimeline, instant: str, written: Mapping[str, Sequence[NewBaseFile]], schema: str
 ) -> None:
+    """`written` are the base files by metadata partition."""
     features = metadata_timeline.features
     stats = {
-        name: tuple(_base_stat(target, item, features) for item in written)
-        for name, (target, written) in initialized.items()
-        if written
+        name: tuple(_base_stat(name, file, features) for file in files) for name, files in written.items() if files
     }
     metadata = CommitMetadata(stats, False, features.metadata_initialized_with, {SCHEMA_KEY: schema})
     metadata_timeline.complete(instant, Action.DELTA_COMMIT, metadata_timeline.commit_content(metadata))
@@ -225,12 +222,12 @@ def initialize_groups(metadata_timeline: MetadataTimeline, data: Timeline, name:
     complete_initialization(metadata_timeline, instant, {}, latest_schema(metadata_timeline.active, timeline))
 
 
-def _base_stat(target: NewPartition, file: NewBaseFile, features: TableVersion) -> WriteStat:
+def _base_stat(partition: str, file: NewBaseFile, features: TableVersion) -> WriteStat:
     """HoodieCreateHandle."""
     return WriteStat(
         file_id=file.file_id,
-        path=join(target.name, file.name),
-        partition_path=target.name,
+        path=join(partition, file.name),
+        partition_path=partition,
         prev_commit="null",
         num_writes=file.records,
         num_deletes=0,

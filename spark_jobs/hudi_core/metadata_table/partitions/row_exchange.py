@@ -60,7 +60,7 @@ class RowsOfIndex:
 
 @lru_cache(maxsize=8)
 def _rows(partition: str, text: str) -> IndexRows:
-    return from_text(row_level_class(partition).rows_class(), text)
+    return from_text(row_level_class(partition).rows_class, text)
 
 
 @dataclass(frozen=True, slots=True)

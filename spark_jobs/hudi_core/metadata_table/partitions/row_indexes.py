@@ -73,42 +73,6 @@ def _encoded(file_id: str) -> dict[str, Any]:
     return {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": index, "fileId": "", "fileIdEncoding": _UUID}
 
 
-class RecordIndexPartition(RowLevelPartition):
-    """A global index, or from version 9 on one of each data partition where it is defined so."""
-
-    name = RECORD_INDEX
-
-    @classmethod
-    def rows_class(cls) -> type[RecordIndexRows]:
-        return RecordIndexRows
-
-    def rows(self, counts: Counts, schema: str, zone: str) -> RecordIndexRows:
-        return RecordIndexRows(RecordGroups(counts), schema, zone)
-
-    def definition(self) -> IndexDefinition | None:
-        return record_index_definition(self.table.config.features, partitioned=self.is_partitioned)
-
-    @property
-    def is_partitioned(self) -> bool:
-        definition = self.table.definitions.get(self.partition)
-        return definition is not None and definition.is_partitioned
-
-    def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
-        if not self.is_partitioned:
-            return super().group_counts(records)
-        return {name: partitioned_group_count(self.table.settings, count) for name, count in records.items()}
-
-    def row_file_ids(self, counts: Counts) -> list[str]:
-        return RecordGroups(counts).file_ids()
-
-
-def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:
-    """The record index's own definition, where Hudi of the table's version writes one."""
-    if not features.defines_record_index:
-        return None
-    return IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), {"isPartitioned": str(partitioned).lower()}, 1)
-
-
 @dataclass(frozen=True)
 class RecordIndexRows:
     """Makes the exchange's rows of a record index. `schema` is that of the values, `zone` that of instants."""
@@ -170,6 +134,39 @@ class RecordIndexRows:
         return RecordEncoder(self.schema)
 
 
+class RecordIndexPartition(RowLevelPartition):
+    """A global index, or from version 9 on one of each data partition where it is defined so."""
+
+    name = RECORD_INDEX
+    rows_class = RecordIndexRows
+
+    def rows(self, counts: Counts, schema: str, zone: str) -> RecordIndexRows:
+        return RecordIndexRows(RecordGroups(counts), schema, zone)
+
+    def definition(self) -> IndexDefinition | None:
+        return record_index_definition(self.table.config.features, partitioned=self.is_partitioned)
+
+    @property
+    def is_partitioned(self) -> bool:
+        definition = self.table.definitions.get(self.partition)
+        return definition is not None and definition.is_partitioned
+
+    def group_counts(self, records: Mapping[str, int]) -> dict[str | None, int]:
+        if not self.is_partitioned:
+            return super().group_counts(records)
+        return {name: partitioned_group_count(self.table.settings, count) for name, count in records.items()}
+
+    def row_file_ids(self, counts: Counts) -> list[str]:
+        return RecordGroups(counts).file_ids()
+
+
+def record_index_definition(features: TableVersion, *, partitioned: bool = False) -> IndexDefinition | None:
+    """The record index's own definition, where Hudi of the table's version writes one."""
+    if not features.defines_record_index:
+        return None
+    return IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), {"isPartitioned": str(partitioned).lower()}, 1)
+
+
 _PAIRS: Final = pa.schema([("key", pa.string()), ("hashed", pa.string())])
 
 
@@ -185,34 +182,6 @@ def value_texts(column: pa.Array, name: str) -> pa.Array:
     message = f"a secondary index on the column {name!r} of type {column.type}"
     remedy = "drop that index: those on text and whole numbers are kept"
     raise UnsupportedError(message, remedy=remedy)
-
-
-class SecondaryIndexPartition(RowLevelPartition):
-    name = SECONDARY_PREFIX
-
-    @classmethod
-    def rows_class(cls) -> type[SecondaryIndexRows]:
-        return SecondaryIndexRows
-
-    def rows(self, counts: Counts, schema: str, zone: str) -> SecondaryIndexRows:
-        definition = self.table.definitions.get(self.partition)
-        if definition is None or len(definition.source_fields) != 1:
-            raise CorruptFileError(
-                f"the index {self.partition} has no definition that names its one column", path=DEFAULT_PATH
-            )
-        (column,) = definition.source_fields
-        arrow_type = column_type(self.table.arrow_schema(), column)
-        if arrow_type is None:
-            message = f"the index {self.partition} is on {column!r}, which is no column that data files hold"
-            raise UnsupportedError(message, path=DEFAULT_PATH)
-        value_texts(pa.nulls(0, arrow_type), column)
-        return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)
-
-    @classmethod
-    def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
-        """In version 2 the value alone (HoodieIndexVersion, SecondaryIndexKeyUtils)."""
-        found = definition()
-        return secondary_hashed_part if found is not None and found.version > 1 else str
 
 
 @dataclass(frozen=True)
@@ -263,3 +232,28 @@ class SecondaryIndexRows:
         return RecordEncoder(self.schema).value(
             {"type": int(RecordType.SECONDARY_INDEX), "SecondaryIndexMetadata": {"isDeleted": False}}
         )
+
+
+class SecondaryIndexPartition(RowLevelPartition):
+    name = SECONDARY_PREFIX
+    rows_class = SecondaryIndexRows
+
+    def rows(self, counts: Counts, schema: str, zone: str) -> SecondaryIndexRows:
+        definition = self.table.definitions.get(self.partition)
+        if definition is None or len(definition.source_fields) != 1:
+            raise CorruptFileError(
+                f"the index {self.partition} has no definition that names its one column", path=DEFAULT_PATH
+            )
+        (column,) = definition.source_fields
+        arrow_type = column_type(self.table.arrow_schema(), column)
+        if arrow_type is None:
+            message = f"the index {self.partition} is on {column!r}, which is no column that data files hold"
+            raise UnsupportedError(message, path=DEFAULT_PATH)
+        value_texts(pa.nulls(0, arrow_type), column)
+        return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)
+
+    @classmethod
+    def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
+        """In version 2 the value alone (HoodieIndexVersion, SecondaryIndexKeyUtils)."""
+        found = definition()
+        return secondary_hashed_part if found is not None and found.version > 1 else str

@@ -13,7 +13,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -192,14 +192,12 @@ class IndexRows(Protocol):
 class RowLevelPartition(PartitionType):
     """A clean moves no row, so it changes none."""
 
+    rows_class: ClassVar[type[IndexRows]]
+    """The dataclass of `rows`, which crosses an engine (row_exchange)."""
+
     def check_commit(self) -> None:
         """Always refuses: no records follow from statistics of files (row_updates)."""
         raise unknown_partition(self.partition)
-
-    @classmethod
-    @abstractmethod
-    def rows_class(cls) -> type[IndexRows]:
-        """The dataclass of `rows`, which crosses an engine (row_exchange)."""
 
     @abstractmethod
     def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:

@@ -24,7 +24,7 @@ from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_
 from hudi_core.config.rows_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE, check_expression
-from hudi_core.metadata_table.indexed_table import IndexDefinition, IndexedTable, indexed_types
+from hudi_core.metadata_table.indexed_table import IndexDefinition, indexed_types
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX, PARTITION_STATS
 from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType, not_blank, unknown_partition
 from hudi_core.metadata_table.partitions.single_files import deleted_filters, deleted_ranges, filter_record
@@ -254,7 +254,48 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     @cached_property
     def _expression(self) -> Expression:
-        return expression_of(self.partition, self.table)
+        """Raises UnsupportedError where this release cannot keep the index true on this table."""
+        table, definition, index_type = self.table, self.table.definitions.get(self.partition), self._type
+        if definition is None or index_type not in _TYPES or len(definition.source_fields) != 1:
+            raise self._refused("its definition is not there, or not that of an expression over one column")
+        if index_type == BLOOM_FILTERS and table.config.is_merge_on_read:
+            raise self._refused("Hudi itself has no filters for log files, and its writers fail on such an index")
+        column = definition.source_fields[0]
+        arrow_type = column_type(table.arrow_schema(), column)
+        if arrow_type is None:
+            raise self._refused(f"the data files have no column {column!r}")
+        expression = Expression(
+            self.partition,
+            column,
+            definition.function,
+            definition.options,
+            index_type,
+            table.version_of(self.partition),
+            table.settings.get(SESSION_ZONE),
+            self._bloom_settings(definition),
+        )
+        check_expression(expression, arrow_type)
+        return expression
+
+    def _bloom_settings(self, definition: IndexDefinition) -> tuple[int, float, int]:
+        """The options of the index, else those of the writer."""
+        own = {key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options}
+        settings = {**self.table.settings, **own}
+        if settings.get(_FILTER_TYPE, EXPRESSION_FILTER_TYPE.default) != EXPRESSION_FILTER_TYPE.default:
+            raise self._refused(f"filters of the type {settings[_FILTER_TYPE]} are not built")
+        try:
+            rate = BLOOM_ERROR_RATE.read(settings)
+        except ConfigError as error:
+            raise self._refused(error.message) from error
+        return BLOOM_ENTRIES.read(not_blank(settings)), rate, BLOOM_MAX_ENTRIES.read(not_blank(settings))
+
+    def _refused(self, reason: str) -> UnsupportedError:
+        message = f"the expression index `{self.partition}` cannot be kept true: {reason}"
+        return UnsupportedError(message, path=f".hoodie/metadata/{self.partition}", remedy=self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        return f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`"
 
     @property
     def _holds_ranges(self) -> bool:
@@ -268,58 +309,9 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     def unrecorded(self, name: str, column: str) -> UnsupportedError:
         message = f"the range of the expression index `{self.partition}` in the partition {name!r} is unknown"
-        remedy = f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`"
-        return UnsupportedError(message, remedy=remedy)
+        return UnsupportedError(message, remedy=self._remedy)
 
 
 def _has_rows(found: ColumnRange) -> bool:
     """Values are counted without the nulls here."""
     return found.value_count + found.null_count > 0
-
-
-def expression_of(partition: str, table: IndexedTable) -> Expression:
-    """Raises UnsupportedError where this release cannot keep the index true on this table."""
-    definition = table.definitions.get(partition)
-    index_type = "" if definition is None else definition.type.lower()
-    if definition is None or index_type not in _TYPES or len(definition.source_fields) != 1:
-        raise _refused(partition, "its definition is not there, or not that of an expression over one column")
-    if index_type == BLOOM_FILTERS and table.config.is_merge_on_read:
-        raise _refused(partition, "Hudi itself has no filters for log files, and its writers fail on such an index")
-    column = definition.source_fields[0]
-    found = column_type(table.arrow_schema(), column)
-    if found is None:
-        raise _refused(partition, f"the data files have no column {column!r}")
-    expression = Expression(
-        partition,
-        column,
-        definition.function,
-        definition.options,
-        index_type,
-        table.version_of(partition),
-        table.settings.get(SESSION_ZONE),
-        _bloom_settings(definition, table.settings),
-    )
-    check_expression(expression, found)
-    return expression
-
-
-def _bloom_settings(definition: IndexDefinition, settings: Mapping[str, str]) -> tuple[int, float, int]:
-    """The options of the index, else those of the writer."""
-    found = {
-        **settings,
-        **{key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options},
-    }
-    if found.get(_FILTER_TYPE, EXPRESSION_FILTER_TYPE.default) != EXPRESSION_FILTER_TYPE.default:
-        raise _refused(definition.name, f"filters of the type {found[_FILTER_TYPE]} are not built")
-    try:
-        rate = BLOOM_ERROR_RATE.read(found)
-    except ConfigError as error:
-        raise _refused(definition.name, error.message) from error
-    given = not_blank(found)
-    return BLOOM_ENTRIES.read(given), rate, BLOOM_MAX_ENTRIES.read(given)
-
-
-def _refused(partition: str, reason: str) -> UnsupportedError:
-    message = f"the expression index `{partition}` cannot be kept true: {reason}"
-    remedy = f"drop it with `hudictl metadata drop TABLE --partition {partition}`"
-    return UnsupportedError(message, path=f".hoodie/metadata/{partition}", remedy=remedy)

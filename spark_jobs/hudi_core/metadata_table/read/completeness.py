@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
@@ -40,6 +40,7 @@ from hudi_core.metadata_table.partition_type import (
     moves_rows,
 )
 from hudi_core.metadata_table.read.file_group import data_files
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
@@ -48,9 +49,6 @@ from hudi_core.timeline.actions.indexing import decode_index_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 
 _READERS = 8
 _TYPED = 2

@@ -203,15 +203,12 @@ def rebuild_as_remedy() -> Iterator[None]:
 
 def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
     """What holds a slice's records, oldest first, with headers read; raises CorruptFileError as live_blocks."""
-    return [*_base(storage, merged.base_file), *_logs(live_blocks(storage, merged.logs, blocks), storage.limits)]
-
-
-def _base(storage: Storage, info: FileInfo | None) -> Iterator[Records]:
-    if info is None:
-        return
-    hfile = _hfile(storage, info)
-    schema = hfile.schema() or stored_schema(V6)
-    yield Records(hfile, MetadataCodec(schema, path=info.path), schema, info.path, unique=True)
+    sources: list[Source] = []
+    if merged.base_file is not None:
+        hfile, path = _hfile(storage, merged.base_file), merged.base_file.path
+        schema = hfile.schema() or stored_schema(V6)
+        sources.append(Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True))
+    return [*sources, *_logs(live_blocks(storage, merged.logs, blocks), storage.limits)]
 
 
 def check_base_file(storage: Storage, info: FileInfo) -> None:

@@ -37,7 +37,7 @@ from hudi_core.metadata_table.read.row_level import (
 )
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import ALL_PARTITIONS, RecordRules
-from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import BloomFilterRules
 from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
 from hudi_core.model.names import FileGroupId
@@ -131,16 +131,16 @@ class MetadataTable:
         not indexed: it may match.
         """
         return statistics.column_stats(
-            self._statistics(COLUMN_STATS), columns, self._types, self.partitions, partitions, files
+            self._partition(COLUMN_STATS, ColumnStatsRules()), columns, self._types, self.partitions, partitions, files
         )
 
     def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
         """Per column, of each partition as a whole: as column_stats, without `file`."""
-        return statistics.partition_stats(self._statistics(PARTITION_STATS), columns, self._types)
+        return statistics.partition_stats(self._partition(PARTITION_STATS, ColumnStatsRules()), columns, self._types)
 
     def expression_stats(self, index: str) -> pa.Table:
         """Of an expression index of type column_stats, per file; `min` and `max` have the stored values' type."""
-        return statistics.expression_stats(self._statistics(index), self.partitions)
+        return statistics.expression_stats(self._partition(index, ColumnStatsRules()), self.partitions)
 
     def bloom_filters(self, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
         """Over the record keys of the named base files of a partition; files without one are absent."""
@@ -206,9 +206,6 @@ class MetadataTable:
     @cached_property
     def completeness(self) -> Completeness:
         return Completeness(self._metadata_snapshot)
-
-    def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
-        return self._partition(name, ColumnStatsRules())
 
     def _file_entries(self, key: str) -> dict[str, int]:
         return live_entries(self._partition(FILES_PARTITION, FilesRules()).get(key))

@@ -55,21 +55,9 @@ _ORDINAL, _INFO = (_BODY, "valueType", "typeOrdinal"), (_BODY, "valueType", "add
 _BOUNDS: Final = {
     end: {wrapper: (_BODY, end, wrapper, "value") for wrapper in WRAPPERS} for end in ("minValue", "maxValue")
 }
-_REQUESTED: Final = frozenset(
-    {
-        _TYPE,
-        _NAME,
-        _COLUMN,
-        _NULLS,
-        _VALUES,
-        _SIZE,
-        _DELETED,
-        _TIGHT,
-        _ORDINAL,
-        _INFO,
-        *(path for paths in _BOUNDS.values() for path in paths.values()),
-    }
-)
+_REQUESTED: Final[frozenset[Path]] = frozenset(
+    (_TYPE, _NAME, _COLUMN, _NULLS, _VALUES, _SIZE, _DELETED, _TIGHT, _ORDINAL, _INFO)
+).union(*(paths.values() for paths in _BOUNDS.values()))
 _TEXT: Final = {"StringWrapper": pa.string(), "BytesWrapper": pa.binary(), "DecimalWrapper": pa.binary()}
 
 

@@ -125,10 +125,8 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Collectio
     partitions = with_dependents(partitions)
     if not partitions:
         return config
-    listed, inflight = (
-        config.metadata_partitions.difference(partitions),
-        config.metadata_partitions_inflight.difference(partitions),
-    )
+    listed = config.metadata_partitions.difference(partitions)
+    inflight = config.metadata_partitions_inflight.difference(partitions)
     changed = update_properties(
         storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))}
     )

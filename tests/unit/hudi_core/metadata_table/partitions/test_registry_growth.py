@@ -147,10 +147,7 @@ class ToyRows:
 
 class ToyRowsPartition(RowLevelPartition):
     name = "toy_rows"
-
-    @classmethod
-    def rows_class(cls) -> type[ToyRows]:
-        return ToyRows
+    rows_class = ToyRows
 
     def rows(self, counts: Counts, schema: str, zone: str) -> ToyRows:
         return ToyRows(counts[None])

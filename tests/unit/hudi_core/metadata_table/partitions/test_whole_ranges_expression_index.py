@@ -11,7 +11,7 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.indexed_table import IndexDefinition
 from hudi_core.metadata_table.keys import column_stats_key
 from hudi_core.metadata_table.partitions.registry import partition_type_of
-from hudi_core.metadata_table.partitions.whole_ranges import expression_of
+from hudi_core.metadata_table.partitions.whole_ranges import ExpressionIndexPartition
 from hudi_core.metadata_table.records.bounds import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import whole_key
 from hudi_core.metadata_table.records.file_statistics import (
@@ -135,4 +135,4 @@ def test_the_options_of_an_index_come_before_those_of_the_writer(golden: Golden)
     low = table.definitions["expr_index_idx_low"]
     for options, expected in (({}, (7, 0.1, 100000)), ({"numentries": "9", "maxentries": "10"}, (9, 0.1, 10))):
         changed = replace(table, settings=settings, definitions={low.name: replace(low, options=options)})
-        assert expression_of(low.name, changed).bloom == expected
+        assert ExpressionIndexPartition(low.name, changed)._expression.bloom == expected
