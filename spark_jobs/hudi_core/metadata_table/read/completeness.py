@@ -108,6 +108,29 @@ class Completeness:
         return frozenset(found)
 
     @cached_property
+    def unrecorded_writes(self) -> list[Instant]:
+        """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows. A
+        writer on table version 6 leaves them: one that has an index to begin while an operation is pending initializes
+        nothing, and records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0
+        and 1.2.0). Writes from before the first deltacommit of the active metadata timeline are not looked at: they are
+        archived there, or in the table from its beginning.
+        """
+        deltas = self._snapshot.timeline.completed().of_actions(Action.DELTA_COMMIT)
+        recorded = deltas.filter(lambda item: not is_solo(item.requested_time))
+        if not recorded:
+            return []
+        by_completion = self._snapshot.config.features.completion_time_in_name
+        first = min(data_instant(item.requested_time) for item in recorded)
+        since = min(item.completed_at for item in recorded) if by_completion else first
+        return [
+            item
+            for item in self._data.commits()
+            if item.requested_time > first
+            and (item.completed_at if by_completion else item.requested_time) > since
+            and item.requested_time not in recorded.requested_times
+        ]
+
+    @cached_property
     def uncommitted(self) -> frozenset[str]:
         """The commits pending on the data timeline whose records a compaction of the metadata table has merged."""
         timeline, pending = self._snapshot.timeline.completed(), self._data.pending_changes().requested_times
@@ -227,29 +250,6 @@ class Completeness:
             if any(partition.name == index for partition in plan):
                 return item.requested_time
         return None
-
-
-def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool) -> list[Instant]:
-    """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows. A writer
-    on table version 6 leaves them: one that has an index to begin while an operation is pending initializes nothing,
-    and records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded, of 0.15.0 and 1.2.0).
-    Writes from before the first deltacommit of the active metadata timeline are not looked at: they are archived there,
-    or in the table from its beginning. `by_completion`: from version 8 on that order counts.
-    """
-    recorded = (
-        metadata.completed().of_actions(Action.DELTA_COMMIT).filter(lambda item: not is_solo(item.requested_time))
-    )
-    if not recorded:
-        return []
-    first = min(data_instant(item.requested_time) for item in recorded)
-    since = min(item.completed_at for item in recorded) if by_completion else first
-    return [
-        item
-        for item in data.commits()
-        if item.requested_time > first
-        and (item.completed_at if by_completion else item.requested_time) > since
-        and item.requested_time not in recorded.requested_times
-    ]
 
 
 def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:

@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
 )
 from hudi_core.metadata_table.read import statistics
-from hudi_core.metadata_table.read.completeness import Completeness, indexes_in_doubt, unrecorded_writes
+from hudi_core.metadata_table.read.completeness import Completeness, indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import FOLDER, data_files
 from hudi_core.metadata_table.read.group_reader import T
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition, check_numbers
@@ -43,7 +43,6 @@ from hudi_core.metadata_table.records.files import FilesRules, live_entries, par
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_file_names, check_partitions, join
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -87,18 +86,13 @@ class MetadataTable:
 
     def check_available(self) -> None:
         """Raises MetadataUnavailableError where there is none that could be read, or it lacks a completed write."""
-        if lacking := self.unrecorded_writes():
+        if lacking := self.completeness.unrecorded_writes:
             raise MetadataUnavailableError(
                 f"the metadata table lacks {lacking[0].action} {lacking[0].requested_time}, which its writer did not "
                 "record",
                 path=FOLDER,
                 remedy="run `hudictl metadata update TABLE`",
             )
-
-    def unrecorded_writes(self) -> list[Instant]:
-        snapshot = self._metadata_snapshot
-        by_completion = snapshot.config.features.completion_time_in_name
-        return unrecorded_writes(snapshot.data_timeline, snapshot.timeline, by_completion=by_completion)
 
     def partitions(self) -> list[str]:
         """All partition paths, sorted; `[""]` for a table without partitions."""

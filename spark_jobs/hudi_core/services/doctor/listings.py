@@ -173,7 +173,7 @@ def indexes(files: DataFiles, *, ranges: bool) -> Iterator[Finding]:
 
 def _indexes(files: DataFiles, uri: str, ranges: bool) -> Iterator[Finding]:
     metadata = files.metadata
-    unrecorded = metadata.unrecorded_writes()
+    unrecorded = metadata.completeness.unrecorded_writes
     if unrecorded:
         first = unrecorded[0].requested_time
         yield Finding(

@@ -33,7 +33,7 @@ def missing(table: Table) -> list[str]:
 def unrecorded(table: Path) -> list[Instant]:
     """As readers find it, without the archives."""
     context = context_of(table)
-    return MetadataTable(context.storage, context.config, context.active.load()).unrecorded_writes()
+    return MetadataTable(context.storage, context.config, context.active.load()).completeness.unrecorded_writes
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
