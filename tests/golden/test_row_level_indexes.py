@@ -16,7 +16,7 @@ from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
 from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, SecondaryIndexRows
 from hudi_core.metadata_table.partitions.row_level import IndexRows, RecordGroups
-from hudi_core.metadata_table.read.log_blocks import live_blocks
+from hudi_core.metadata_table.read.file_group import live_blocks, read_content
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation, SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import GONE
@@ -133,12 +133,12 @@ def blocks_of(golden: GoldenRows, partition: str) -> Iterator[tuple[str, int, Lo
     """
     metadata_snapshot = MetadataTableSnapshot(golden.storage, golden.table.config, golden.table.timeline())
     for number, group in enumerate(metadata_snapshot.groups(partition, SecondaryIndexRules())):
-        for live in live_blocks(golden.storage, group._slice.logs, metadata_snapshot.blocks):
-            content = live.content()
-            if live.block.instant_time is not None and not (
-                live.block.type is BlockType.DELETE and not delete_columns(content, path="").num_rows
+        for block in live_blocks(golden.storage, group._slice.logs, metadata_snapshot.blocks):
+            content = read_content(block, 0, block.content_length)
+            if block.instant_time is not None and not (
+                block.type is BlockType.DELETE and not delete_columns(content, path="").num_rows
             ):
-                yield live.block.instant_time, number, live.block, content
+                yield block.instant_time, number, block, content
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import DeleteRecord
-from hudi_core.metadata_table.read.file_group import MergedSlice
+from hudi_core.metadata_table.read.file_group import BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.record import RecordRules
 from hudi_core.storage.base import ByteRange

@@ -10,6 +10,9 @@ release takes such a slice for committed (containsOrBeforeTimelineStarts): all w
 pending deltacommit that one of them could take for a failed one. Readers ignore the index until the properties list it.
 When it was initialized says its partition metadata (write.restore_reach.initialized_at).
 
+The metadata table completes an instant before the data table does: a log block counts when its instant is completed on
+the data timeline too, or is one that only the metadata table has (getValidInstantTimestamps of 0.15 and 1.x).
+
 What Hudi's writers left out of indexes shows on the timeline alone (docs/decisions/0018). How far back that has to be
 looked at says a property, `airflow_hudi.index.whole_until.<index>`: an instant, up to which all commits are in the
 index, and the modification time of the index's folder, which is another one when it was dropped and built again.
@@ -17,16 +20,18 @@ index, and the modification time of the index's folder, which is another one whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import TableVersion
+from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import PARTITION_METADATA
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.instant_time import DIGITS
 from hudi_core.timeline.timeline import Timeline
 
@@ -146,6 +151,59 @@ def _suffix(instant: str) -> str:
 
 def _initializes(suffix: str) -> bool:
     return bool(suffix) and int(suffix) >= _FIRST_INITIALIZATION
+
+
+def valid_instants(
+    data: Timeline, metadata: Timeline, rolled_back: Callable[[Instant], list[str]], *, suffixes: bool = True
+) -> frozenset[str]:
+    """The instants whose blocks count, of the data table's and the metadata table's timelines. `suffixes`: instants of
+    the metadata table alone have a suffix (TableVersion.metadata_suffixes); else all completed deltacommits that are
+    not pending on the data timeline count. Instants that were rolled back count as well: only rollback commands cancel
+    their blocks. Archiving waits until the metadata table has compacted an instant.
+    """
+    valid = {instant.requested_time for instant in data.completed()}
+    pending = data.pending().requested_times
+    for instant in metadata.completed():
+        time = instant.requested_time
+        is_metadata_service = instant.action == Action.DELTA_COMMIT and (
+            is_metadata_suffix(time) if suffixes else time not in pending or is_solo(time)
+        )
+        if is_metadata_service or instant.action in (Action.ROLLBACK, Action.RESTORE):
+            valid.add(time)
+    # Real Hudi reads only the rollbacks that are newer than the earliest valid instant; an older one names instants
+    # whose blocks are gone.
+    earliest = min(valid, default=SOLO_COMMIT)
+    for instant in data.completed().of_actions(Action.ROLLBACK, Action.RESTORE):
+        if instant.requested_time > earliest:
+            valid.update(rolled_back(instant))
+    return frozenset(valid)
+
+
+def rolled_back_by(timeline: ActiveTimeline, instant: Instant) -> list[str]:
+    """What a completed rollback or restore of the data table rolled back; raises CorruptFileError where it does not
+    say. A rollback's completed file is empty after a crash; then its plan names it (getRollbackedCommits).
+    """
+    path = timeline.path_of(instant)
+    details = timeline.read_of(instant)
+    if instant.action == Action.RESTORE:
+        by_instant = details.get("hoodieRestoreMetadata")
+        lists = by_instant.values() if isinstance(by_instant, dict) else [None]
+        rollbacks = [entry for entries in lists for entry in (entries if isinstance(entries, list) else [None])]
+        return [time for rollback in rollbacks for time in _instants(rollback, path)]
+    if not details:
+        plan = timeline.read_any(instant.requested_time, instant.action, State.REQUESTED).get("instantToRollback")
+        return _texts([plan.get("commitTime") if isinstance(plan, dict) else None], path)
+    return _instants(details, path)
+
+
+def _instants(rollback: Any, path: str) -> list[str]:
+    return _texts(rollback.get("commitsRollback") if isinstance(rollback, dict) else None, path)
+
+
+def _texts(values: Any, path: str) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise CorruptFileError("does not say which instants it rolled back", path=path)
+    return values
 
 
 PREFIX: Final = "airflow_hudi.index.whole_until."

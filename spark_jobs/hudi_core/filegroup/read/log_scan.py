@@ -1,6 +1,6 @@
 """The first pass over a slice's log files: which blocks count, and in which order they merge
 (AbstractHoodieLogRecordReader of Hudi 0.15, BaseHoodieLogRecordReader of 1.x). In the metadata table:
-metadata_table/read/log_blocks.py.
+metadata_table/instants.py.
 
 Frames and headers are read. Blocks are queued in file order; a rollback command removes the queued blocks of the
 instant it names, and every queued corrupt block. At a block that is newer than the query's instant Hudi 0.15 ends the
@@ -25,7 +25,7 @@ from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
 
 IsCommitted = Callable[[str], bool]
-"""Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.read.log_blocks."""
+"""Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.instants."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 _SMALL: Final = 64 << 10

@@ -1,5 +1,6 @@
-"""File groups of a partition of the metadata table: the slices that readers merge and that new log files join, and the
-blocks of an instant in log files.
+"""File groups of a partition of the metadata table: the slices that readers merge and that new log files join, the
+blocks of log files that count (AbstractHoodieLogRecordReader), and those of an instant. Which blocks count in any other
+table: filegroup/read/log_scan.py.
 
 The slices are those of any table of that layout (view.slicing). In layout 1 a log file's name carries the base instant
 of its slice, and a pending compaction starts the next slice. In layout 2 it carries the instant that writes it.
@@ -9,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
 
-from hudi_core.codec.log.blocks import BlockType, CorruptBlock, walk
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock, ReadAt, walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, StorageNotFoundError
+from hudi_core.filegroup.read.log_scan import scan_blocks
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.log_blocks import log_reader
 from hudi_core.model.names import (
     BaseFileName,
     FileGroupId,
@@ -26,7 +29,8 @@ from hudi_core.model.names import (
     parse_log_file,
 )
 from hudi_core.model.partition import join
-from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.one_look import content_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileGroup
@@ -35,6 +39,10 @@ from hudi_core.view.slicing import build_file_groups, slicing_for
 ROOT = ".hoodie/metadata"
 """The metadata table's base path, below the data table's."""
 FOLDER = f"{ROOT}/{FILES_PARTITION}"
+_TYPES: Final = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
+UNREADABLE: Final = "read the table without its metadata table; drop it and let Hudi's writer rebuild it"
+_WHOLE_FILE: Final = 1 << 20
+"""Bytes up to which a log file is read with one request: the metadata table's are some ten kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,49 @@ def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
     logs = [(name.scan_order, info) for info, name in named if isinstance(name, LogFileName)]
     ordered = tuple(info for _, info in sorted(logs, key=lambda log: log[0]))
     return replace(item, base_instant=min(name.instant for _, name in named), logs=ordered)
+
+
+def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
+    """Reads (start, length) of a log file, fewer bytes only where it ends."""
+    if info.size > _WHOLE_FILE:
+        return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
+    data = content_of(storage, info, lambda: storage.read(info.path)) if info.size else b""
+    return lambda start, length: data[start : start + length]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFilter:
+    """`stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else it is passed over (1.x)."""
+
+    instants: frozenset[str]
+    latest: str
+    stop_at_newer: bool = True
+
+
+def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LogBlock]:
+    """The blocks that count in the order in which they merge (filegroup.read.log_scan). Contents are not read. Raises
+    CorruptFileError for a damaged block that no later rollback cancels: its records are lost, and an answer without
+    them would be silently wrong (Hudi passes over such a block).
+    """
+    scan = scan_blocks(
+        chain.from_iterable(walk(log_reader(storage, info), info.size, info.path) for info in logs),
+        blocks.instants.__contains__,
+        latest_instant=blocks.latest,
+        stop_at_newer=blocks.stop_at_newer,
+        types=_TYPES,
+        remedy=UNREADABLE,
+    )
+    if scan.corrupt:
+        first = scan.corrupt[0]
+        raise CorruptFileError(
+            f"damaged block at byte {first.offset}: {first.reason}", path=first.path, remedy=UNREADABLE
+        )
+    return list(scan.blocks)
+
+
+def read_content(block: LogBlock, offset: int, length: int) -> bytes:
+    """Bytes of the block's content, fewer only where it ends."""
+    return block.read_at(block.content_offset + offset, max(0, min(length, block.content_length - offset)))
 
 
 @dataclass(frozen=True, slots=True)

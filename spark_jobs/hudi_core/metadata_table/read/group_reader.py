@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.log.blocks import BlockType
+from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.read.file_group import MergedSlice
-from hudi_core.metadata_table.read.log_blocks import BlockFilter, LiveBlock, live_blocks
+from hudi_core.metadata_table.read.file_group import UNREADABLE, BlockFilter, MergedSlice, live_blocks, read_content
 from hudi_core.metadata_table.read.whole_files import DAMAGED
 from hudi_core.metadata_table.record import MetadataCodec, RecordRules, stored_schema
 from hudi_core.model.size_limits import Limit, SizeLimits
@@ -232,17 +231,19 @@ def _hfile(storage: Storage, info: FileInfo) -> HFileReader:
     return HFileReader(lambda start, length: content()[start : start + length], info.size, path, storage.limits)
 
 
-def _logs(blocks: Iterable[LiveBlock], limits: SizeLimits) -> Iterator[Source]:
-    for live in blocks:
-        path = live.block.path
-        if live.block.type is BlockType.DELETE:
-            limits.check(Limit.LOG_BLOCK, live.block.content_length, path, what="a delete block")
-            keys = delete_columns(live.content(), path=path).column("key")
+def _logs(blocks: Iterable[LogBlock], limits: SizeLimits) -> Iterator[Source]:
+    for block in blocks:
+        path, schema = block.path, block.schema
+        if block.type is BlockType.DELETE:
+            limits.check(Limit.LOG_BLOCK, block.content_length, path, what="a delete block")
+            keys = delete_columns(read_content(block, 0, block.content_length), path=path).column("key")
             if keys.null_count:
                 raise CorruptFileError("a delete block of the metadata table holds a delete without a key", path=path)
             # A new file group starts with an empty one.
             if len(keys):
                 yield Deletes(frozenset(keys.cast(pa.binary()).to_pylist()), path)
             continue
-        hfile = HFileReader(live.read_range, live.block.content_length, path, limits)
-        yield Records(hfile, MetadataCodec(live.schema, path=path), live.schema, path, unique=False)
+        hfile = HFileReader(partial(read_content, block), block.content_length, path, limits)
+        if schema is None:
+            raise CorruptFileError(f"data block at byte {block.offset} has no schema", path=path, remedy=UNREADABLE)
+        yield Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=False)

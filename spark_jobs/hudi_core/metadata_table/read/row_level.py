@@ -26,9 +26,8 @@ from hudi_core.codec.hashing import group_indexes
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_prefix
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.read.file_group import MergedSlice
+from hudi_core.metadata_table.read.file_group import BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
 from hudi_core.metadata_table.record import GONE, RecordRules, RecordType
 from hudi_core.storage.base import Storage

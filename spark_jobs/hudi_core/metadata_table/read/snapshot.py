@@ -11,10 +11,11 @@ from typing import Final
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import MetadataUnavailableError, StorageNotFoundError
 from hudi_core.filegroup.merge.table_policy import reads_as_hudi_1
-from hudi_core.metadata_table.instants import is_initialization, is_solo
+from hudi_core.metadata_table.instants import is_initialization, is_solo, rolled_back_by, valid_instants
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import (
     ROOT,
+    BlockFilter,
     MergedSlice,
     data_files,
     load_metadata_config,
@@ -22,7 +23,6 @@ from hudi_core.metadata_table.read.file_group import (
     partition_folders,
 )
 from hudi_core.metadata_table.read.group_reader import GroupReader, T
-from hudi_core.metadata_table.read.log_blocks import BlockFilter, rolled_back_by, valid_instants
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
 from hudi_core.metadata_table.read.whole_files import refuse_missing, refuse_short
 from hudi_core.metadata_table.record import RecordRules

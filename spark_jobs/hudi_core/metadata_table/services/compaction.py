@@ -18,8 +18,7 @@ from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
 from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
-from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
+from hudi_core.metadata_table.read.file_group import ROOT, BlockFilter, LatestSlice
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.merge_group import CompactedGroup, GroupUnit, compact_group, compact_group_task

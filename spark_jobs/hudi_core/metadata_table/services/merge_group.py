@@ -24,9 +24,8 @@ from hudi_core.codec.hfile.writer import CopiedBlock, is_ascending
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.partitions.registry import merge_data
-from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
+from hudi_core.metadata_table.read.file_group import ROOT, BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import Deletes, Source, open_sources
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.model.names import META_FIELDS, BaseFileName, WriteToken

@@ -17,10 +17,9 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
-from hudi_core.metadata_table.instants import data_instant, is_early, is_solo
+from hudi_core.metadata_table.instants import data_instant, is_early, is_solo, rolled_back_by, valid_instants
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION, STATISTICS, needs_definition
 from hudi_core.metadata_table.read.file_group import ROOT, data_files, partition_folders
-from hudi_core.metadata_table.read.log_blocks import rolled_back_by, valid_instants
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.model.partition import PARTITION_METADATA, join

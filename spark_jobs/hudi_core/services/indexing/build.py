@@ -24,7 +24,7 @@ from hudi_core.metadata_table.indexed_table import load_index_definitions
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile, first_log
-from hudi_core.metadata_table.instants import is_early
+from hudi_core.metadata_table.instants import is_early, rolled_back_by
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     PARTITION_STATS,
@@ -34,7 +34,6 @@ from hudi_core.metadata_table.partition_type import (
 )
 from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.read.file_group import ROOT, data_files
-from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join

@@ -14,8 +14,8 @@ from typing import Any, Final
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices, read_statistics
+from hudi_core.metadata_table.instants import rolled_back_by
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level, moves_rows
-from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, FileDatum, RecordRules, RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record

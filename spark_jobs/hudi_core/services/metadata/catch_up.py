@@ -18,10 +18,9 @@ from hudi_core.config.table_config import update_properties
 from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.initialize.initialize import refuse_building
-from hudi_core.metadata_table.instants import data_instant, is_solo, marks
+from hudi_core.metadata_table.instants import data_instant, is_solo, marks, rolled_back_by
 from hudi_core.metadata_table.partition_type import PARTITION_STATS, RECORD_INDEX, is_secondary_index, moves_rows
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.log_blocks import rolled_back_by
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged, staged_instants

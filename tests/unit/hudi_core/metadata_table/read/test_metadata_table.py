@@ -14,7 +14,7 @@ from hudi_core.codec.log.blocks import LogBlock, walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, FormatError, MetadataUnavailableError
-from hudi_core.metadata_table.read.log_blocks import rolled_back_by
+from hudi_core.metadata_table.instants import rolled_back_by
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, stored_schema
 from hudi_core.model.names import BaseFileName, parse_data_file

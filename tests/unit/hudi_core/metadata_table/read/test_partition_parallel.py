@@ -10,9 +10,8 @@ import pytest
 from hudi_core.codec.hashing import file_group_index
 from hudi_core.errors import CorruptFileError, StorageError
 from hudi_core.metadata_table.read import partition
-from hudi_core.metadata_table.read.file_group import MergedSlice
+from hudi_core.metadata_table.read.file_group import BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.storage.base import ByteRange
 from tests.support.memory_storage import MemoryStorage

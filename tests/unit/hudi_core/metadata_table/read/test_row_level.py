@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.read.file_group import MergedSlice
+from hudi_core.metadata_table.read.file_group import BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.row_level import RecordIndex, RecordIndexRules, RecordLocation, SecondaryIndexRules
 from tests.support.memory_storage import MemoryStorage
 

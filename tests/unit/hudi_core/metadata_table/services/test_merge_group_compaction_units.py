@@ -13,8 +13,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
-from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
+from hudi_core.metadata_table.read.file_group import ROOT, BlockFilter
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordEncoder, stored_schema
 from hudi_core.metadata_table.services.merge_group import (

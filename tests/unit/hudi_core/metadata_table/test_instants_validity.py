@@ -8,8 +8,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.instants import is_metadata_suffix
-from hudi_core.metadata_table.read.log_blocks import rolled_back_by, valid_instants
+from hudi_core.metadata_table.instants import is_metadata_suffix, rolled_back_by, valid_instants
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.content import encode_datum
 from hudi_core.timeline.active import ActiveTimeline

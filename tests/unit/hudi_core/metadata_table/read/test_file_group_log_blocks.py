@@ -12,9 +12,8 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey, encode_block
 from hudi_core.codec.log.content import DeleteRecord
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.metadata_table.read.file_group import MergedSlice
+from hudi_core.metadata_table.read.file_group import BlockFilter, MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
-from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, stored_schema
 from hudi_core.metadata_table.records.files import FilesRules
 from tests.support.delete_records import encode_delete_block
