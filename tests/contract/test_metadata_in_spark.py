@@ -19,8 +19,7 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write import prepare
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
-from hudi_core.metadata_table.write.prepare import Prepared
-from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.metadata_table.write.staged_logs import Prepared, Workers
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.metadata.maintain import create_metadata

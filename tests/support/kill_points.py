@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from hudi_core.metadata_table.partitions import row_exchange
-from hudi_core.metadata_table.write import prepare, staged_logs
+from hudi_core.metadata_table.write import staged_logs
 from hudi_core.metadata_table.write.staged_logs import STAGING
 from hudi_core.services.rewriting import job as rewrite
 from hudi_core.storage.base import Storage
@@ -41,7 +41,7 @@ def tasks_under(plan: FaultPlan, *modules: ModuleType) -> Iterator[pytest.Monkey
     metadata table.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for module in (*modules, prepare, staged_logs, row_exchange):
+        for module in (*modules, staged_logs, row_exchange):
             patch.setattr(module, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), plan))
         yield patch
 
@@ -50,7 +50,7 @@ def tasks_under(plan: FaultPlan, *modules: ModuleType) -> Iterator[pytest.Monkey
 def executors_make_records(do: bool) -> Iterator[None]:
     """Whether executors stage the records of a rewrite's files however few these are; else the driver makes them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewrite, "DRIVER_FILES", 0 if do else prepare.DRIVER_FILES)
+        patch.setattr(rewrite, "DRIVER_FILES", 0 if do else staged_logs.DRIVER_FILES)
         yield
 
 

@@ -30,8 +30,7 @@ from hudi_core.metadata_table.partitions.row_exchange import (
 from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.metadata_table.write.prepare import RecordRows
-from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.metadata_table.write.staged_logs import RecordRows, Workers
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import DataFile, FileSlice
 

@@ -118,7 +118,7 @@ class CommitUpdate:
     statistics of the written base and log files. Of each partition that it wrote to or replaced groups of, `remaining`
     reads the statistics of the other files in the slices after it, for types with `needs.remaining`, and `recorded` the
     ranges, by column, that the index holds of the partition as a whole. `by_partition`: the records of single files are
-    made elsewhere (prepare), and `written` holds one entry for all files of a partition (range_merge.merge_statistics).
+    made elsewhere (staged), and `written` holds one entry for all files of a partition (range_merge.merge_statistics).
     `overtakes`: a write with an older instant is pending, and log files of the metadata table merge in the order of
     instants. A range that replaced the older record would also replace the one of that write, and hide its rows once it
     completes (docs/decisions/0010).

@@ -43,7 +43,7 @@ class CommitPartitions:
         return requirements_of(self.table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
-        """Those with records of single files, which can be prepared (write.prepare)."""
+        """Those with records of single files, which can be prepared (prepare_files)."""
         return frozenset(name for name, item in self._partition_types.items() if item.by_file)
 
     def records(

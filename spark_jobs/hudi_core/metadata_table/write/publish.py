@@ -23,11 +23,10 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions, widen_ranges
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table, drop_partitions
-from hudi_core.metadata_table.write.prepare import Groups, Prepared, prepare_files
 from hudi_core.metadata_table.write.restore import MetadataRestore
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.metadata_table.write.rollback import Footprint, MetadataRollback
-from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
+from hudi_core.metadata_table.write.staged_logs import Groups, Prepared, Workers, forget_staged, prepare_files
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -124,7 +123,7 @@ class MetadataPublisher:
     ) -> Prepared:
         """Lets executors stage the records of `files` of a commit for publish_commit. The lock is not held. They are
         in the instant's folder, which the caller deletes when the instant is over, and before it tries again
-        (staged_logs.forget_staged). Errors as prepare.prepare_files and commit_requirements.
+        (staged_logs.forget_staged). Errors as prepare_files and commit_requirements.
         """
         groups = self.file_groups(self._partition_types.from_files())
         staging = workers.staging_target(self._metadata_timeline, instant)

@@ -1,21 +1,36 @@
 """Finished log blocks that executors write before a deltacommit starts, in a folder outside the table's partitions. A
 writer copies them under the table lock into log files of the current slices (delta_writer). A dead attempt leaves only
 such files.
+
+They hold the rows of row-level indexes, and for a commit the records of each of its files. Real writers roll pending
+deltacommits of the metadata table back as soon as they see them, so nothing of a commit may be there before the lock is
+held (docs/decisions/0010). An exchange reads each file once and brings its records to the file groups of the indexes;
+one more shard merges the statistics of each data partition's files, and only these reach the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.codec.hashing import group_indexes
+from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.protocol import Engine, TaskAttempt
+from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.partitions.registry import maintained
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
 from hudi_core.metadata_table.read.row_level import OtherPartitions
-from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.records.file_statistics import FileStatistics
+from hudi_core.metadata_table.record import RecordEncoder, block_schema
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
+from hudi_core.metadata_table.records.range_merge import merge_statistics
 from hudi_core.metadata_table.timeline import MetadataTimeline, latest_schema
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.arrow_store import open_data_storage
@@ -111,7 +126,7 @@ class LogShards:
 @dataclass(frozen=True, slots=True)
 class StagedShard:
     """Staged blocks of one file group, and how many deletions were left out (OtherPartitions); of the shard of data
-    partitions their merged statistics (prepare).
+    partitions their merged statistics.
     """
 
     logs: tuple[StagedLog, ...] = ()
@@ -145,3 +160,148 @@ def forget_staged(storage: Storage, instant: str, *, up_to: int | None = None) -
         epoch = folder.rpartition("/")[2]
         if not epoch.isdecimal() or int(epoch) <= up_to:
             storage.delete_folder(folder)
+
+
+DRIVER_FILES: Final = 64
+"""Up to so many files the driver gets the statistics of each: with Hudi's defaults 430 KB for each filter."""
+_UNIT_FILES: Final = 50
+_BATCH_BYTES: Final = 4 << 20
+_BATCH_ROWS: Final = 4096
+
+Groups = Mapping[str, Sequence[str]]
+"""The ids of the file groups of metadata partitions, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Staged blocks, and the ids of the file groups that they are for, by index; of files also the merged statistics of
+    each data partition (merge_statistics).
+    """
+
+    groups: Groups
+    staged: Mapping[str, Sequence[StagedLog]]
+    wholes: tuple[FileStatistics, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTarget:
+    """Where all tasks of a preparation stage, the statistics of each file, and the file groups."""
+
+    staging: StagingTarget
+    requirements: StatisticsRequirements
+    groups: Groups
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareUnit:
+    target: PrepareTarget
+    files: tuple[DataFileRef, ...]
+
+
+def prepare_files(
+    workers: Workers,
+    staging: StagingTarget,
+    files: Sequence[DataFileRef],
+    requirements: StatisticsRequirements,
+    groups: Groups,
+) -> Prepared:
+    """Stages the records of `files` for the indexes in `groups`: `column_stats`, `bloom_filters`, expression indexes.
+    Errors as Engine.exchange and read_file_statistics. Memory here: files' names, and the ranges of data partitions.
+    """
+    target = PrepareTarget(staging, requirements, {name: tuple(groups[name]) for name in sorted(groups)})
+    ordered = sorted(files, key=lambda item: (item.partition, item.name))
+    units = [PrepareUnit(target, tuple(ordered[at : at + _UNIT_FILES])) for at in range(0, len(ordered), _UNIT_FILES)]
+    shards = sum(map(len, groups.values())) + 1
+    found = workers.engine.exchange(
+        produce_file_records, units, partial(stage_file_records, target), shards=shards, run_epoch=workers.epoch
+    )
+    staged: dict[str, list[StagedLog]] = {}
+    for (name, _), item in zip(_shards(groups), found, strict=False):
+        staged.setdefault(name, []).extend(item.logs)
+    return Prepared(groups, staged, found[-1].wholes)
+
+
+def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce. Memory: a batch of records, and the ranges of one data partition's files."""
+    target, staging = unit.target, unit.target.staging
+    storage, encoder = open_data_storage(staging.uri, staging.storage_options), RecordEncoder(staging.schema)
+    groups, starts = target.groups, _starts(target.groups)
+    made = {name: _records_of(name, target.requirements, staging.instant) for name in groups}
+    rows = RecordRows()
+    for _, files in groupby(unit.files, attrgetter("partition")):
+        held: list[FileStatistics] = []
+        for file in files:
+            statistics = read_file_statistics(storage, file, target.requirements)
+            held.append(replace(statistics, bloom=None))
+            for name, records in made.items():
+                for key, datum in records([statistics]):
+                    if isinstance(datum, Mapping):
+                        yield from rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
+        whole = merge_statistics(held)
+        yield from rows.add(starts[None], 1, whole.file.partition, to_text(whole).encode("ascii"))
+    yield from rows.batches()
+
+
+def stage_file_records(
+    target: PrepareTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> StagedShard:
+    """engine.protocol.Consume, given `target`: one file group; the last shard is that of the data partitions."""
+    places = _shards(target.groups)
+    if shard == len(places):
+        return StagedShard(wholes=tuple(_wholes(batches)))
+    name, file_id = places[shard]
+
+    def conflict(key: bytes) -> HudiError:
+        return ExecutionError(f"two records of the index {name} have the key {key.decode('utf-8', 'replace')!r}")
+
+    return StagedShard(tuple(target.staging.stage(name, file_id, batches, attempt, conflict=conflict)))
+
+
+def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
+    found = (from_text(FileStatistics, value) for batch in batches for value in batch.column(1).to_pylist())
+    for _, items in groupby(found, lambda item: item.file.partition):
+        yield reduce(lambda held, item: merge_statistics([held, item]), items)
+
+
+def _records_of(
+    name: str, requirements: StatisticsRequirements, instant: str
+) -> Callable[[Iterable[FileStatistics]], Iterable[Record]]:
+    partition_type = maintained(name)
+    expression = next((item for item in requirements.expressions if item.partition == name), None)
+    return lambda files: partition_type.of_files(instant, files, expression)
+
+
+def _shards(groups: Groups) -> list[tuple[str, str]]:
+    return [(name, file_id) for name in sorted(groups) for file_id in groups[name]]
+
+
+def _starts(groups: Groups) -> dict[str | None, int]:
+    """The first shard of each metadata partition, and under None that of the data partitions."""
+    counts = [len(groups[name]) for name in sorted(groups)]
+    return dict(zip((*sorted(groups), None), accumulate(counts, initial=0), strict=True))
+
+
+class RecordRows:
+    """Rows of an exchange that wait for their batch, by metadata partition: the hash of the key gives their shard."""
+
+    def __init__(self) -> None:
+        self._hashed: dict[tuple[int, int], tuple[list[str], list[bytes]]] = {}
+        self._bytes = 0
+        self._count = 0
+
+    def add(self, start: int, groups: int, key: str, value: bytes) -> Iterator[pa.RecordBatch]:
+        """Adds a row for one of `groups` shards from `start` on; the batches when they are full."""
+        keys, values = self._hashed.setdefault((start, groups), ([], []))
+        keys.append(key)
+        values.append(value)
+        self._bytes += len(value)
+        self._count += 1
+        if self._bytes >= _BATCH_BYTES or self._count >= _BATCH_ROWS:
+            yield from self.batches()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for (start, groups), (keys, values) in self._hashed.items():
+            texts = pa.array(keys, pa.string())
+            shards = pa.array(group_indexes(texts, groups) + start, pa.int32())
+            yield exchange_rows(shards, texts.cast(pa.binary()), pa.array(values, pa.binary()))
+        self._hashed, self._bytes, self._count = {}, 0, 0

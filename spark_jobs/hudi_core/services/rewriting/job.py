@@ -29,9 +29,8 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.metadata_table.write.staged_logs import DRIVER_FILES, Prepared, forget_staged
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.request.results import InstantResult

@@ -25,8 +25,7 @@ from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, Sec
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.services.merge_group import CompactedGroup, GroupUnit
-from hudi_core.metadata_table.write.prepare import PrepareUnit
-from hudi_core.metadata_table.write.staged_logs import StagedShard
+from hudi_core.metadata_table.write.staged_logs import PrepareUnit, StagedShard
 from hudi_core.services.clean.job import CleanedFiles, CleanUnit
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_spark.read import ReadBin

@@ -14,9 +14,8 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.prepare import Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
+from hudi_core.metadata_table.write.staged_logs import STAGING, Prepared, staged_instants
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.rewriting import job as rewrite
 from hudi_core.services.rollback.verb import rollback
