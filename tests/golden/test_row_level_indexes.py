@@ -15,7 +15,7 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
 from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, SecondaryIndexRows
-from hudi_core.metadata_table.partitions.row_level import IndexRows, RecordGroups
+from hudi_core.metadata_table.partitions.row_level import RecordGroups
 from hudi_core.metadata_table.read.file_group import live_blocks, read_content
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation, SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -23,7 +23,7 @@ from hudi_core.metadata_table.record import GONE
 from tests.golden.test_made_metadata_tables import open_table as open_written
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_indexes import MANY, WITH_RECORD_INDEX, open_table
-from tests.support.golden_row_indexes import GoldenRows
+from tests.support.golden_row_indexes import GoldenRows, group_count
 
 Golden = Callable[[str, str], GoldenCase]
 WITH_SECONDARY = [pair for pair in MANY if pair[0] != "6"]
@@ -47,9 +47,9 @@ def locations(golden: GoldenRows, shards: list[dict[bytes, bytes]]) -> dict[str,
     return found
 
 
-def replayed(golden: GoldenRows, rows: IndexRows) -> tuple[list[dict[bytes, bytes]], int]:
+def replayed(golden: GoldenRows, rows: RecordIndexRows | SecondaryIndexRows) -> tuple[list[dict[bytes, bytes]], int]:
     """What stands after all commits, by file group, and how many deletions there were: each of a key that stood."""
-    held: list[dict[bytes, bytes]] = [{} for _ in range(rows.shards)]
+    held: list[dict[bytes, bytes]] = [{} for _ in range(group_count(rows))]
     deletions = 0
     for _, shards in golden.replay(rows):
         for cells, changes in zip(held, shards, strict=True):

@@ -22,7 +22,8 @@ from hudi_core.metadata_table.partitions.row_exchange import (
     distinct_rows,
     produce_index_rows,
 )
-from hudi_core.metadata_table.partitions.row_level import IndexRows, SliceChange
+from hudi_core.metadata_table.partitions.row_indexes import RecordIndexRows, SecondaryIndexRows
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.record import MetadataCodec, block_schema, stored_schema
 from hudi_core.metadata_table.timeline import latest_schema
@@ -31,6 +32,10 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_group import FileSlice
 from tests.support.slice_readers import spec_of
+
+
+def group_count(rows: RecordIndexRows | SecondaryIndexRows) -> int:
+    return sum(rows.groups.counts.values()) if isinstance(rows, RecordIndexRows) else rows.groups
 
 
 @dataclass(frozen=True)
@@ -69,11 +74,11 @@ class GoldenRows:
             for item in view.latest_merged_slices(partition, as_of)
         }
 
-    def begin(self, rows: IndexRows) -> list[dict[bytes, bytes]]:
+    def begin(self, rows: RecordIndexRows | SecondaryIndexRows) -> list[dict[bytes, bytes]]:
         """What the index begins with, by file group."""
         return self.exchange(rows, self.spec(), [SliceChange(None, item) for item in self.slices(None).values()])
 
-    def replay(self, rows: IndexRows) -> Iterator[tuple[str, list[dict[bytes, bytes]]]]:
+    def replay(self, rows: RecordIndexRows | SecondaryIndexRows) -> Iterator[tuple[str, list[dict[bytes, bytes]]]]:
         """What each commit wrote to the index, by file group."""
         last = ""
         for instant in self.table.timeline().commits():
@@ -83,10 +88,12 @@ class GoldenRows:
             yield time, self.exchange(rows, self.spec(time), changes)
             last = time
 
-    def exchange(self, rows: IndexRows, spec: str, changes: list[SliceChange]) -> list[dict[bytes, bytes]]:
+    def exchange(
+        self, rows: RecordIndexRows | SecondaryIndexRows, spec: str, changes: list[SliceChange]
+    ) -> list[dict[bytes, bytes]]:
         units = [IndexUnit(str(self.path), {}, spec, RowsOfIndex.of(rows), change) for change in changes]
         found = LocalEngine(2).exchange(
-            produce_index_rows, units, partial(_collect, rows), shards=rows.shards, run_epoch=1
+            produce_index_rows, units, partial(_collect, rows), shards=group_count(rows), run_epoch=1
         )
         return [{bytes.fromhex(key): bytes.fromhex(value) for key, value in shard.rows} for shard in found]
 
@@ -101,7 +108,9 @@ class Cells:
     rows: tuple[tuple[str, str], ...]
 
 
-def _collect(rows: IndexRows, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Cells:
+def _collect(
+    rows: RecordIndexRows | SecondaryIndexRows, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> Cells:
     cells = [
         (key.hex(), value.hex())
         for batch in distinct_rows(batches, conflict=rows.conflict)

@@ -88,15 +88,15 @@ class RowUpdates:
         index, workers = row_level_type(name, self.table), self.workers
         counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
         target = workers.staging_target(self.metadata_timeline, instant)
-        made = index.rows(counts, target.schema, self.zone)
-        rows = RowsOfIndex.of(made)
+        rows = RowsOfIndex.of(index.rows(counts, target.schema, self.zone))
+        file_ids = tuple(index.row_file_ids(counts))
         is_record_index = name == RECORD_INDEX
         known = others if is_record_index else None
-        shards = LogShards(target, rows, tuple(index.row_file_ids(counts)), known, is_clustering)
+        shards = LogShards(target, rows, file_ids, known, is_clustering)
         going = None if is_record_index else others
         units = [IndexUnit(target.uri, target.storage_options, spec, rows, change, going) for change in changes]
         return workers.engine.exchange(
-            produce_index_rows, units, partial(write_log_shard, shards), shards=made.shards, run_epoch=workers.epoch
+            produce_index_rows, units, partial(write_log_shard, shards), shards=len(file_ids), run_epoch=workers.epoch
         )
 
     def _other_partitions(self, instant: str, changes: Sequence[SliceChange], data: Timeline) -> OtherPartitions | None:

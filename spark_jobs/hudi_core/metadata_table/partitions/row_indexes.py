@@ -83,10 +83,6 @@ class RecordIndexRows:
 
     partition = RECORD_INDEX
 
-    @property
-    def shards(self) -> int:
-        return self.groups.total
-
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
         """Added and removed record keys; a key in both slices has the same place."""
         item = change.after or change.before
@@ -196,10 +192,6 @@ class SecondaryIndexRows:
     groups: int
     schema: str
     by_value: bool
-
-    @property
-    def shards(self) -> int:
-        return self.groups
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
         """Added and removed pairs. Memory: as ChangeReader.changed."""

@@ -81,10 +81,6 @@ class RecordGroups:
 
     counts: Mapping[str | None, int]
 
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
     def of(self, partition: str) -> tuple[int, int]:
         """The first file group of a data partition's keys, and how many. ConfigError for an unknown partition."""
         if None in self.counts:
@@ -178,11 +174,6 @@ class IndexRows(Protocol):
 
     @property
     def partition(self) -> str: ...
-
-    @property
-    def shards(self) -> int:
-        """The index's file groups: the shards of its exchange, in the order of their ids."""
-        ...
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]: ...
 

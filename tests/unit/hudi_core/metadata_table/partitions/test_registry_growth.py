@@ -135,7 +135,7 @@ def test_without_its_line_it_is_refused(golden: Golden, monkeypatch: pytest.Monk
 class ToyRows:
     """Rows of a row-level index that no product module names."""
 
-    shards: int
+    groups: int
     partition = "toy_rows"
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:

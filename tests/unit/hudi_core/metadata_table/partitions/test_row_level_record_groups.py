@@ -69,14 +69,12 @@ def test_settings_that_are_no_numbers_are_refused(settings: dict[str, str]) -> N
 
 def test_file_groups_of_a_global_index() -> None:
     groups = RecordGroups({None: 11})
-    assert groups.total == 11
     assert groups.of("any") == (0, 11)
     assert groups.file_ids()[9:] == ["record-index-0009-0", "record-index-0010-0"]
 
 
 def test_file_groups_of_an_index_by_data_partition() -> None:
     groups = RecordGroups({"b": 2, "2026-01-02/x_y": 1, "": 1})
-    assert groups.total == 4
     assert [groups.of(name) for name in ("", "2026-01-02/x_y", "b")] == [(0, 1), (1, 1), (2, 2)]
     assert groups.file_ids() == [
         "record-index--0000-0",
