@@ -17,7 +17,7 @@ from hudi_core.engine.protocol import Consume, Engine, Produce
 from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
-from hudi_core.metadata_table.write import prepare
+from hudi_core.metadata_table.write import staged_logs
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.metadata_table.write.staged_logs import Prepared, Workers
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
@@ -64,7 +64,7 @@ class Counted(SparkEngine):
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """One file a task, however few there are, and no compaction so small that the driver makes its records."""
     monkeypatch.setattr(exchange, "_UNIT_FILES", 1)
-    monkeypatch.setattr(prepare, "_UNIT_FILES", 1)
+    monkeypatch.setattr(staged_logs, "_UNIT_FILES", 1)
     monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
 
 

@@ -21,7 +21,7 @@ from hudi_core.metadata_table.initialize.initialize import Initialization, Metad
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.metadata_table import MetadataTable, MetadataTableListing
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
@@ -270,7 +270,7 @@ def test_readers_find_the_rows_by_what_we_began(golden: Golden) -> None:
     table = Table(golden("9", "non_partitioned_mor").table)
     assert "files" not in table.config.metadata_partitions
     config: TableConfig = creation(table).initialize_table()
-    listing = MetadataTableListing(MetadataTable(table.storage, config, table.data.load()))
+    listing = MetadataTable(table.storage, config, table.data.load())
     assert listing.partitions() == [""]
     on_disk = {
         path.name: path.stat().st_size
