@@ -11,6 +11,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_prefixes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.whole_files import DAMAGED
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_groups import (
@@ -61,7 +62,7 @@ def metadata(case: GoldenCase) -> MetadataTable:
 def test_what_is_split_is_what_is_looked_up(golden: Golden, version: str) -> None:
     """Records of the base file that log files speak of are merged; the others are given as they are."""
     table = metadata(golden(version, "mdt_all_mor_compacted"))
-    (group,) = table._statistics("column_stats").groups[:1]
+    (group,) = table._partition("column_stats", ColumnStatsRules()).groups[:1]
     everything = group.all()
     half = sorted(everything)[::2]
     for split, requirements in (
