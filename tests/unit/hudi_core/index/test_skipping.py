@@ -53,7 +53,8 @@ class Statistics:
     def has_index(self, name: str) -> bool:
         return name in self.partition_types
 
-    def index_definitions(self) -> dict[str, Any]:
+    @property
+    def definitions(self) -> dict[str, Any]:
         return {}
 
     def column_stats(self, columns: Sequence[str], files: Mapping[str, Sequence[str]]) -> dict[str, pa.Table]:

@@ -63,7 +63,8 @@ class Metadata:
     def has_index(self, name: str) -> bool:
         return name in self.partition_types
 
-    def index_definitions(self) -> dict[str, IndexDefinition]:
+    @property
+    def definitions(self) -> dict[str, IndexDefinition]:
         return {self._definition.name: self._definition}
 
     def expression_stats(self, name: str) -> pa.Table:

@@ -209,7 +209,8 @@ class PartitionStatistics:
     def has_index(self, name: str) -> bool:
         return name == "partition_stats"
 
-    def index_definitions(self) -> dict[str, Any]:
+    @property
+    def definitions(self) -> dict[str, Any]:
         return {}
 
     def partition_stats(self, columns: list[str]) -> dict[str, pa.Table]:
