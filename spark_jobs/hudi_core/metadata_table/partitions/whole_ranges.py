@@ -279,8 +279,10 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     def _bloom_settings(self, definition: IndexDefinition) -> tuple[int, float, int]:
         """The options of the index, else those of the writer."""
-        own = {key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options}
-        settings = {**self.table.settings, **own}
+        of_index = {
+            key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options
+        }
+        settings = {**self.table.settings, **of_index}
         if settings.get(_FILTER_TYPE, EXPRESSION_FILTER_TYPE.default) != EXPRESSION_FILTER_TYPE.default:
             raise self._refused(f"filters of the type {settings[_FILTER_TYPE]} are not built")
         try:
