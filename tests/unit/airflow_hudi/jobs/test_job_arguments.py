@@ -14,7 +14,6 @@ from airflow_hudi.jobs.job_arguments import (
     LONGEST_ARGUMENT,
     application_name,
     parts_of,
-    refuse_secret_properties,
     request_argument,
 )
 from hudi_core.errors import ConfigError
@@ -119,9 +118,3 @@ def test_what_cannot_be_a_text_is_refused_by_name(given: Any, message: str) -> N
     with pytest.raises(ConfigError, match=message) as caught:
         as_texts(given, where="conf")
     assert "hunter2" not in str(caught.value)
-
-
-def test_a_secret_property_is_refused_with_the_remedy_of_its_place() -> None:
-    refuse_secret_properties({"spark.executor.cores": "2"}, remedy="give it elsewhere")
-    with pytest.raises(ConfigError, match=r"found spark\.my\.password \(give it elsewhere"):
-        refuse_secret_properties({"spark.my.password": "hunter2"}, remedy="give it elsewhere")
