@@ -65,7 +65,7 @@ format: $(VENV)/.done ## rewrite the code as ruff wants it
 	@$(BIN)/ruff format .
 
 zip: $(VENV)/.done ## build the job zip into dist/
-	@$(BIN)/python -m airflow_hudi.jobs.zip dist/airflow_hudi_job.zip
+	@$(BIN)/python -m hudi_submit.zip dist/airflow_hudi_job.zip
 
 hudictl: $(VENV)/.done ## make hudictl ARGS='timeline /data/table'
 	@$(BIN)/hudictl $(ARGS)

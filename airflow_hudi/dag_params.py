@@ -12,7 +12,7 @@ from airflow.sdk import CronDataIntervalTimetable, Param
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
-from airflow_hudi.jobs.engine_job import ENGINES
+from hudi_core.config.engine_config import ENGINES
 from hudi_core.errors import ConfigError, HudiError
 
 if TYPE_CHECKING:

@@ -29,9 +29,10 @@ STORES: dict[str, tuple[str, dict[str, Any]]] = {
 _OPEN = """
 import logging
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.jobs.local_process import LOOK, JobSettings, LocalProcess
+from hudi_core.config.engine_config import Mode
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest
+from hudi_submit.local_process import LocalProcess, ProcessSettings
 hook = HudiHook("hudi_store")
 try:
     storage = hook.storage("orders")
@@ -41,9 +42,8 @@ else:
     read, looked = "", ""
     if hook.base_path.startswith("s3:"):
         read = hook.timeline("orders").config.name
-        credentials = lambda: hook.credentials("orders")
-        settings = JobSettings("spark", "", {}, {}, {}, 20, False, credentials, hook.storage)
-        process = LocalProcess(RunRequest(storage.uri, "compaction"), LOOK, settings, logging.getLogger("look"))
+        settings = ProcessSettings({}, 20, lambda: hook.credentials("orders"))
+        process = LocalProcess(RunRequest(storage.uri, "compaction"), Mode.LOOK, settings, logging.getLogger("look"))
         process.run()
         looked = next(iter(sorted(process.result.to_json())))
     print("FOUND", type(storage._fs).__module__.split(".")[0], read, looked)

@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow_hudi.jobs.zip import entry_file, publish_zip
 from benchmarks.compaction import code, contents
 from benchmarks.compaction_cases import table_of
 from benchmarks.measure import Cost, machine, middle, run_whole_process, store
 from benchmarks.table_copies import on_a_copy
 from hudi_core.request.java import spark_environment
 from hudi_core.verbs.run import RunRequest
+from hudi_submit.zip import entry_file, publish_zip
 from tests.support.golden_data import open_case
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,12 +10,12 @@ import os
 import sys
 import time
 
-from airflow_hudi.jobs.zip import publish_zip
 from benchmarks.measure import import_engine, tree_cpu
 from hudi_core.table import HudiTable
 from hudi_core.verbs.run import RunRequest
 from hudi_spark.engine import SparkEngine
 from hudi_spark.session import open_session
+from hudi_submit.zip import publish_zip
 
 
 def main(table: str) -> None:

@@ -22,8 +22,8 @@ def session_of(engine: str) -> Any:
         from benchmarks.tables import hudi_session
 
         return hudi_session(2)
-    from airflow_hudi.jobs.zip import publish_zip
     from hudi_spark.session import open_session
+    from hudi_submit.zip import publish_zip
 
     return open_session(
         "local[2]", publish_zip(), conf={"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"}

@@ -1,5 +1,5 @@
-"""A job on the engine that its task names: with `spark` a process beside the task (local_process.py, hudi_cli/job.py)
-looks whether there is work before a JVM is started, with `auto` it also does what is small enough
+"""A job on the engine that its task names: with `spark` a process beside the task (hudi_submit/local_process.py) looks
+whether there is work before a JVM is started, with `auto` it also does what is small enough
 (hudi_core/services/engine_choice.py), with `local` everything.
 """
 
@@ -8,30 +8,20 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from airflow_hudi.jobs.job_arguments import parts_of
-from airflow_hudi.jobs.local_process import (
-    AUTO,
-    LOCAL,
-    LOOK,
-    JobSettings,
-    LocalProcess,
-    StartedJob,
-    missing_wheels,
-    require_wheels,
-)
-from airflow_hudi.jobs.spark_job import SparkJob
+from airflow_hudi.jobs.spark_job import JobSettings, SparkJob
 from airflow_hudi.task_fate import is_permanent
+from hudi_core.config.engine_config import ENGINES, SPARK, Mode
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.results import BatchResult, JobResult, Result
 from hudi_core.request.texts import check_choice
 from hudi_core.verbs.batch import BatchRequest, JobRequest, batch_result, requests_of
+from hudi_submit.local_process import LocalProcess, StartedJob, missing_wheels, require_wheels
+from hudi_submit.spark_submit import parts_of
 
 log = logging.getLogger(__name__)
 
-SPARK: Final = "spark"
-ENGINES: Final = (SPARK, AUTO, LOCAL)
 _OUT_OF_REACH = "the job ended well and its result is out of reach: see the driver's log"
 _NO_REPORT = "it ended with exit code {code} and did not report why; see its output above"
 
@@ -43,7 +33,7 @@ class EngineJob:
 
     def __init__(self, job: JobRequest, settings: JobSettings, log: Any, *, looks: bool = True) -> None:
         check_choice("engine", settings.engine, ENGINES)
-        if settings.engine == LOCAL:
+        if settings.engine == Mode.LOCAL.value:
             require_wheels()
         self._job = job
         self._settings = settings
@@ -63,14 +53,14 @@ class EngineJob:
         return f"{what} of {first.table}" + (f" and {len(more)} more runs" if more else "")
 
     @property
-    def _mode(self) -> str | None:
+    def _mode(self) -> Mode | None:
         """What the process beside the task does; None without one."""
         if self._settings.engine == SPARK and not self._looks:
             return None
         if missing := missing_wheels():
             log.info("No look before the submit: this Python lacks %s ('airflow-hudi[engine]')", ", ".join(missing))
             return None
-        return LOOK if self._settings.engine == SPARK else self._settings.engine
+        return Mode.LOOK if self._settings.engine == SPARK else Mode(self._settings.engine)
 
     def run(self) -> int:
         """Runs the job where it belongs, and returns its exit code. Raises ConfigError and AirflowException."""
@@ -79,7 +69,7 @@ class EngineJob:
             return self._submit()
         code = self._run(LocalProcess(self._job, mode, self._settings, self._log))
         result = self.result
-        if self.stopped or (result is None and mode != LOOK):
+        if self.stopped or (result is None and mode is not Mode.LOOK):
             return code or EXIT_FAILED
         if result is None:
             self._log.warning("The look %s; submitting the job", _NO_REPORT.format(code=code))

@@ -1,39 +1,36 @@
-"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment; and its process.
-In cluster mode the result is a file at the table (`_delivered`); else job_log.py reads it. The form of the result:
-hudi_core/request/results.py. Other ways to submit: airflow_hudi/submission/platforms.py.
+"""The Spark job of a task: its process, which SparkSubmitHook starts, by the connection and the operator's arguments.
+What it is submitted with: hudi_submit/spark_submit.py. Who reads its result: job_log.py there. Other ways to submit:
+airflow_hudi/submission/platforms.py.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import shutil
 import subprocess
-import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_hudi.hooks import asking_for
-from airflow_hudi.jobs.job_arguments import application_name, request_argument
-from airflow_hudi.jobs.job_log import JobLog, result_from
-from airflow_hudi.jobs.local_process import JobSettings, StartedJob
-from airflow_hudi.jobs.zip import entry_file, publish_zip
-from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, HudiError, StorageNotFoundError
-from hudi_core.request.java import spark_environment
-from hudi_core.request.secrets import is_secret_key, refuse_secrets
-from hudi_core.verbs.batch import JobRequest, places_of_result
+from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.request.secrets import refuse_secrets
+from hudi_core.verbs.batch import JobRequest
+from hudi_submit.job_log import JobLog, delivered_result, result_from
+from hudi_submit.local_process import ProcessSettings, StartedJob
+from hudi_submit.spark_submit import SparkTarget, application_name, job_environment, request_argument
+from hudi_submit.zip import entry_file, publish_zip
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
+
+    from hudi_core.storage.base import Storage
 
 log = logging.getLogger(__name__)
 
@@ -46,44 +43,17 @@ _CONF_REMEDY = (
 
 
 @dataclass(frozen=True, slots=True)
-class SparkTarget:
-    """Where a `spark` connection sends jobs, read as SparkSubmitHook reads it."""
+class JobSettings(ProcessSettings):
+    """How a task runs its jobs: on which engine, with which connection, properties and further arguments of
+    SparkSubmitHook, whose log has Spark's own lines with `spark_log`. `storage_of` opens the table of an address.
+    """
 
-    master: str
-    deploy_mode: str | None
-
-    @property
-    def is_local(self) -> bool:
-        return self.master.startswith("local")
-
-    @property
-    def is_cluster_mode(self) -> bool:
-        """Whether the driver runs elsewhere and spark-submit only watches it."""
-        return self.deploy_mode == "cluster"
-
-    def driver_environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Properties that give these variables to a driver that the cluster starts; none for a child of spark-submit.
-        SparkSubmitHook's env_vars would replace the rest of its environment. Every process can read properties: a
-        secret goes by the environment alone, and in cluster mode raises ConfigError.
-        """
-        prefix = (
-            "spark.yarn.appMasterEnv"
-            if "yarn" in self.master
-            else "spark.kubernetes.driverEnv"
-            if "k8s" in self.master
-            else None
-        )
-        if prefix is None:
-            return {}
-        if self.is_cluster_mode:
-            refuse_secrets(
-                variables,
-                where="env_vars of a driver in cluster mode",
-                remedy="on Kubernetes set spark.kubernetes.driver.secretKeyRef.NAME=secret:key in conf, or mount the "
-                "secret and name it with storage_options_file; on YARN use a keytab, a role, or a Hadoop credential "
-                "provider",
-            )
-        return {f"{prefix}.{name}": value for name, value in variables.items() if not is_secret_key(name)}
+    engine: str
+    conn_id: str
+    conf: Mapping[str, str]
+    submit_kwargs: Mapping[str, Any]
+    spark_log: bool
+    storage_of: Callable[[str], Storage]
 
 
 def spark_target(connection: Connection, deploy_mode: str | None = None) -> SparkTarget:
@@ -107,27 +77,12 @@ def check_spark_arguments(conf: Mapping[str, str], submit_kwargs: Iterable[str])
     refuse_secrets(conf, where="conf", remedy=_CONF_REMEDY)
 
 
-def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of spark-submit. The one that pip put beside this Python gets the paths of Java, Python and
-    Spark, and raises ConfigError without Java; one from elsewhere on PATH brings its own set-up.
-    """
-    found = shutil.which("spark-submit", path=environ.get("PATH", os.defpath))
-    ours = Path(sys.executable).parent
-    if found is not None and Path(found).parent != ours:
-        return dict(environ)
-    if found is None and not (ours / "spark-submit").is_file():
-        return dict(environ)
-    result = spark_environment(environ)
-    if not target.is_local and "PYSPARK_PYTHON" not in environ:
-        # Spark hands it on to executors, and their machines need not have this path.
-        del result["PYSPARK_PYTHON"]
-    return result
-
-
 class SparkJob(StartedJob):
     """By SparkSubmitHook. In cluster mode the driver's output is not visible, and spark-submit has exit codes of its
     own: the job writes its result to a file in a table, which is read from there.
     """
+
+    _settings: JobSettings
 
     def __init__(self, job: JobRequest, settings: JobSettings) -> None:
         check_spark_arguments(settings.conf, settings.submit_kwargs)
@@ -154,7 +109,7 @@ class SparkJob(StartedJob):
         if not elsewhere:
             self.result = output.result(code)
             return code
-        delivered = self._delivered(job)
+        delivered = delivered_result(job, self._settings.storage_of)
         if delivered is None:
             return code
         reported = delivered.get("exit_code")
@@ -205,28 +160,6 @@ class SparkJob(StartedJob):
                 return
             time.sleep(_LOOK_SECONDS)
 
-    def _delivered(self, job: JobRequest) -> dict[str, Any] | None:
-        """None where the job left no result. Raises what kept a table from being looked at where no other has it."""
-        failure: HudiError | None = None
-        for request in places_of_result(job):
-            path = f"{request.results_folder}/{job.result_name}.json"
-            try:
-                found = json.loads(self._settings.storage_of(request.table).read(path))
-            except StorageNotFoundError:
-                continue
-            except HudiError as error:
-                failure = failure or error
-            except ValueError as error:
-                raise CorruptFileError(
-                    "the job's result is not JSON", path=path, remedy="see the driver's log for what it did"
-                ) from error
-            else:
-                return found if isinstance(found, dict) else None
-        if failure is not None:
-            raise failure
-        log.info("The job left no result in %s; the timeline shows whether it succeeded", request.results_folder)
-        return None
-
     @cached_property
     def _target(self) -> SparkTarget:
         from airflow.sdk import BaseHook
@@ -249,6 +182,7 @@ class SparkJob(StartedJob):
         extra.setdefault("name", application_name(request))
         hook = SparkSubmitHook(
             conn_id=self._settings.conn_id,
+            # And not by the hook's env_vars, which would replace the rest of a child's environment.
             conf={**self._target.driver_environment(self._settings.env_vars), **self._settings.conf},
             py_files=",".join(py_files),
             application_args=["--request", text],

@@ -23,9 +23,8 @@ from airflow_hudi.arguments import (
 )
 from airflow_hudi.assets import describe_events
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.jobs.engine_job import ENGINES, SPARK, EngineJob
-from airflow_hudi.jobs.local_process import JobSettings
-from airflow_hudi.jobs.spark_job import check_spark_arguments
+from airflow_hudi.jobs.engine_job import EngineJob
+from airflow_hudi.jobs.spark_job import JobSettings, check_spark_arguments
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.jobs.waiting import Patience, run_until_done
 from airflow_hudi.links import HudiSparkLink, HudiTableLink
@@ -33,6 +32,7 @@ from airflow_hudi.metrics import LookMetrics, is_measured
 from airflow_hudi.results import FinishedWork, document_of, finished_work
 from airflow_hudi.task_fate import HudiJobFailed, fails_for_good
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.config.engine_config import ENGINES, SPARK
 from hudi_core.config.options import check_options
 from hudi_core.errors import HudiError
 from hudi_core.request.results import Result
@@ -231,14 +231,14 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     def new_job(self, job: JobRequest, *, looks: bool = True) -> EngineJob:
         """A job on the table, which on_kill stops. `looks`: whether to find out first that there is something to do."""
         settings = JobSettings(
+            as_texts(self.env_vars, where="env_vars"),
+            self.kill_grace_seconds,
+            lambda: self._credentials_of(job),
             self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
             self.spark_conn_id,
             as_texts(self.conf, where="conf"),
-            as_texts(self.env_vars, where="env_vars"),
             self.submit_kwargs or {},
-            self.kill_grace_seconds,
             airflow_conf.getboolean("hudi", "spark_log", fallback=False) if self.spark_log is None else self.spark_log,
-            lambda: self._credentials_of(job),
             self._storage_of,
         )
         self._job = EngineJob(job, settings, self.log, looks=looks)

@@ -1,40 +1,17 @@
-"""The files of a job on a storage that a cluster reads, named by content: running jobs keep theirs."""
+"""Where the files of a job are on a storage that a cluster reads. Which they are: hudi_submit/job_files.py."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 import re
-import zipfile
 from dataclasses import dataclass, fields
-from typing import Final
 
 from airflow_hudi.hooks import HudiHook
-from airflow_hudi.jobs.zip import entry_file, publish_zip, stored_zip
-from hudi_core import VERSION
-from hudi_core.errors import ConfigError, CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import refuse_secret_address
-from hudi_core.storage.base import Storage
+from hudi_submit.job_files import put_files
 
 _ENDINGS = {"entry": ".py", "zip": ".zip", "wheel": ".whl"}
 _SEPARATOR = re.compile(r"[\s,'\"]")
-_DIGITS = 16
-
-PROJECT: Final = "hudi_jobs"
-"""The wheel's name, which is not that of this package: on the cluster no Airflow is installed."""
-_VERSION_DIGITS = 12
-_METADATA = """Metadata-Version: 2.1
-Name: {project}
-Version: {version}
-Summary: The Spark jobs of airflow-hudi
-License: Apache-2.0
-"""
-_WHEEL = """Wheel-Version: 1.0
-Generator: airflow-hudi
-Root-Is-Purelib: true
-Tag: py3-none-any
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,64 +55,4 @@ def publish_job_files(folder: str, hudi_conn_id: str | None = HudiHook.default_c
     """
     hook = HudiHook(hudi_conn_id)
     storage, address = hook.storage(folder), hook.table_uri(folder).rstrip("/")
-    entry, job_zip = entry_file().read_bytes(), publish_zip().read_bytes()
-    wheel_name, wheel = build_wheel(job_zip)
-    contents = {
-        f"hudi-main-{_digest(entry)}.py": entry,
-        f"hudi-jobs-{_digest(job_zip)}.zip": job_zip,
-        wheel_name: wheel,
-    }
-    for name, data in contents.items():
-        _put(storage, name, data)
-    return JobFiles(*(f"{address}/{name}" for name in contents))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_DIGITS]
-
-
-def _put(storage: Storage, name: str, data: bytes) -> None:
-    """Puts a file that no other content can have the name of, also where others do so at the same time."""
-    try:
-        size = storage.stat(name).size
-    except StorageNotFoundError:
-        size = _put_new(storage, name, data)
-    if size != len(data):
-        raise CorruptFileError(
-            f"the file in {storage.uri} has {size} bytes, the job's has {len(data)}",
-            path=name,
-            remedy="remove it, and run again",
-        )
-
-
-def _put_new(storage: Storage, name: str, data: bytes) -> int:
-    """The size of the file that is there now."""
-    if not storage.supports_exclusive_create:
-        # Where nothing can be created exclusively, objects are replaced as a whole, and by the same bytes.
-        storage.write(name, data)
-        return len(data)
-    try:
-        storage.create_exclusive(name, data)
-    except StorageExistsError:
-        return storage.stat(name).size
-    return len(data)
-
-
-def build_wheel(job_zip: bytes) -> tuple[str, bytes]:
-    """The name and the bytes of the wheel of a job zip, without requirements and compiled modules. The version ends in
-    a number by content: an installer leaves an installed version as it is.
-    """
-    version = f"{VERSION}.post{int(hashlib.sha256(job_zip).hexdigest()[:_VERSION_DIGITS], 16)}"
-    info = f"{PROJECT}-{version}.dist-info"
-    with zipfile.ZipFile(io.BytesIO(job_zip)) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist() if not name.endswith(".pyc")}
-    contents[f"{info}/METADATA"] = _METADATA.format(project=PROJECT, version=version).encode()
-    contents[f"{info}/WHEEL"] = _WHEEL.encode()
-    record = f"{info}/RECORD"
-    lines = [f"{name},sha256={_hash(data)},{len(data)}" for name, data in contents.items()]
-    contents[record] = "".join(f"{line}\n" for line in (*lines, f"{record},,")).encode()
-    return f"{PROJECT}-{version}-py3-none-any.whl", stored_zip(contents)
-
-
-def _hash(data: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return JobFiles(*(f"{address}/{name}" for name in put_files(storage)))

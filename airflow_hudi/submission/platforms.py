@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from airflow_hudi.jobs.job_arguments import LONGEST_ARGUMENT, application_name, request_argument
 from airflow_hudi.submission.job_files import JobFiles
 from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import refuse_secrets
 from hudi_core.verbs.batch import JobRequest
+from hudi_submit.spark_submit import LONGEST_ARGUMENT, application_name, request_argument
 
 APP_NAME: Final = "spark.app.name"
 LONGEST_STEP_ARGUMENT: Final = 10_280

@@ -10,11 +10,11 @@ import shlex
 import sys
 from typing import Any, Final, NoReturn
 
-from airflow_hudi.jobs.zip import entry_file, publish_zip
 from airflow_hudi.submission.platforms import job_arguments
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.verbs.batch import JobRequest
+from hudi_submit.zip import entry_file, publish_zip
 
 REQUEST: Final = "AIRFLOW_HUDI_REQUEST"
 """The variable that holds the request: a shell does not read it as a part of a command, whatever a template became."""

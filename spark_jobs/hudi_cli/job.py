@@ -1,99 +1,70 @@
 """A job without Spark: `python -m hudi_cli.job`, started by Airflow with the job on stdin.
 
 It looks whether there is anything to do, and runs what the local engine is to run. It ends when the process is gone
-that holds the other end of stdin, and its processes with it. Its other end is airflow_hudi/jobs/local_process.py;
-airflow_hudi/jobs/engine_job.py says which mode it has.
+that holds the other end of stdin, and its processes with it. The other end, and what comes by it, is in
+hudi_submit/local_process.py; airflow_hudi/jobs/engine_job.py says which mode it has.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from hudi_core.config.engine_config import Mode
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import PROPERTIES
-from hudi_core.driver import Mode, drive, run_on_target
+from hudi_core.driver import drive, run_on_target
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
 from hudi_core.request.results import RESULT, JobResult, Result, print_line, print_progress, result_line
 from hudi_core.request.secrets import merge_storage_options
-from hudi_core.request.texts import parse_object
 from hudi_core.storage.registry import scheme_of
 from hudi_core.table import HudiTable
-from hudi_core.verbs.batch import BatchRequest, JobRequest, interrupted, parse_job, result_of, run_job
+from hudi_core.verbs.batch import interrupted, result_of, run_job
 from hudi_core.verbs.request import Request
 from hudi_spark.signals import EXIT_TERMINATED, start_process
+from hudi_submit.local_process import LocalCall
 
-_WHAT = "the job"
 
-
-@dataclass(frozen=True, slots=True)
-class LocalJob:
-    """What comes on stdin: the job, the mode, credentials of its storage, which no argument may hold, and how many
-    seconds it may take to end when the task is gone.
+def run_call(call: LocalCall, request: Request) -> Result:
+    """The result of one request of the call, or why it is for Spark. An error before anything was done is for Spark to
+    report, unless the input is bad wherever it is read.
     """
-
-    request: JobRequest
-    mode: Mode
-    credentials: Mapping[str, str]
-    grace_seconds: int = 20
-
-    @staticmethod
-    def parse(text: bytes) -> LocalJob:
-        """Reads one line of JSON. Raises ConfigError; what it held is never shown."""
-        value = parse_object(text, what=_WHAT)
-        mode, credentials, grace = value.get("mode"), value.get("credentials", {}), value.get("grace_seconds", 20)
-        if mode not in {item.value for item in Mode} or not isinstance(credentials, dict) or not isinstance(grace, int):
-            raise ConfigError(f"{_WHAT} has no mode of {', '.join(item.value for item in Mode)}, or wrong fields")
-        return LocalJob(parse_job(json.dumps(value.get("request"))), Mode(mode), credentials, grace)
-
-    @property
-    def at_once(self) -> int:
-        """Among how many requests the machine is shared."""
-        if not isinstance(self.request, BatchRequest):
-            return 1
-        return min(self.request.at_once, len({request.table for request in self.request.requests}))
-
-    def run(self, request: Request) -> Result:
-        """One request's result, or why it is for Spark. An error before anything was done is for Spark to report,
-        unless the input is bad wherever it is read.
-        """
-        try:
-            check_options(request.options)
-        except HudiError as error:
+    try:
+        check_options(request.options)
+    except HudiError as error:
+        return Result.of_error(error)
+    run = partial(_drive, call, request)
+    if call.mode is Mode.LOCAL:
+        return result_of(lambda: run_on_target(request, _storage_options(call, request), run), request)
+    if not request.needs_table:
+        return Result(left="it shows what the storage does where jobs use it")
+    try:
+        table = HudiTable.open(request.table, _storage_options(call, request), request.options)
+    except (HudiError, OSError) as error:
+        # A local path may exist on the cluster's machines alone.
+        if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
             return Result.of_error(error)
-        if self.mode is Mode.LOCAL:
-            run = partial(self._drive, request)
-            return result_of(lambda: run_on_target(request, self._storage_options(request), run), request)
-        if not request.needs_table:
-            return Result(left="it shows what the storage does where jobs use it")
-        try:
-            table = HudiTable.open(request.table, self._storage_options(request), request.options)
-        except (HudiError, OSError) as error:
-            # A local path may exist on the cluster's machines alone.
-            if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
-                return Result.of_error(error)
-            return Result(left=f"the table cannot be opened here: {error}")
-        if self.mode is Mode.AUTO:
-            return result_of(lambda: self._drive(request, table), request)
-        try:
-            return self._drive(request, table)
-        except HudiError as error:
-            if error.exit_code == EXIT_BAD_INPUT:
-                return Result.of_error(error)
-            return Result(left=f"nothing could be found out here: {error}")
+        return Result(left=f"the table cannot be opened here: {error}")
+    if call.mode is Mode.AUTO:
+        return result_of(lambda: run(table), request)
+    try:
+        return run(table)
+    except HudiError as error:
+        if error.exit_code == EXIT_BAD_INPUT:
+            return Result.of_error(error)
+        return Result(left=f"nothing could be found out here: {error}")
 
-    def _drive(self, request: Request, table: HudiTable) -> Result:
-        return drive(table, request, self.mode, at_once=self.at_once, progress=print_progress)
 
-    def _storage_options(self, request: Request) -> dict[str, str]:
-        return {**self.credentials, **merge_storage_options(request.storage_options, request.storage_options_file)}
+def _drive(call: LocalCall, request: Request, table: HudiTable) -> Result:
+    return drive(table, request, call.mode, at_once=call.at_once, progress=print_progress)
+
+
+def _storage_options(call: LocalCall, request: Request) -> dict[str, str]:
+    return {**call.credentials, **merge_storage_options(request.storage_options, request.storage_options_file)}
 
 
 def main(stdin: int) -> int:
@@ -104,13 +75,13 @@ def main(stdin: int) -> int:
     """
     termination = start_process(sys.stdout, "%(levelname)s %(name)s: %(message)s")
     try:
-        job = LocalJob.parse(_line(stdin))
+        call = LocalCall.parse(_line(stdin))
     except HudiError as error:
         result: JobResult = Result.of_error(error)
     else:
         try:
-            threading.Thread(target=_end_with, args=(stdin, job.grace_seconds), daemon=True).start()
-            result = run_job(job.request, job.run)
+            threading.Thread(target=_end_with, args=(stdin, call.grace_seconds), daemon=True).start()
+            result = run_job(call.request, partial(run_call, call))
         except KeyboardInterrupt as error:
             result = interrupted(error, termination.exit_code)
     print_line(RESULT, result_line(result))

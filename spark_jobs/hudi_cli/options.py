@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from hudi_core.config.engine_config import ENGINES
 from hudi_core.config.rows_config import PLAN_MAX_BYTES
 from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import merge_storage_options
@@ -157,7 +158,7 @@ def engine_options(default: str, meaning: str) -> Callable[[F], F]:
             ),
             click.option(
                 "--engine",
-                type=click.Choice(["spark", "auto", "local"]),
+                type=click.Choice(ENGINES),
                 default=default,
                 show_default=True,
                 help=meaning,

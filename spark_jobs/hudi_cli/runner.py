@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from hudi_cli.options import parse_pairs, table_of
 from hudi_cli.output import Output
+from hudi_core.config.engine_config import Mode
 from hudi_core.errors import ZoneUnknownError
 from hudi_core.request.results import Result
 from hudi_core.request.services import SERVICES
@@ -58,7 +59,7 @@ class Runner(AbstractContextManager["Runner"]):
 
     def run(self, request: Request) -> Result:
         """The result of one request; raises as HudiTable.run."""
-        from hudi_core.driver import Mode, drive_with_spark  # not for help
+        from hudi_core.driver import drive_with_spark  # not for help
 
         mode = Mode.LOCAL if self._engine == "local" else Mode.AUTO
         if self._engine == "spark":
@@ -101,8 +102,8 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
     from hudi_spark.engine import SessionEngine
 
     def open_session() -> SparkSession:
-        from airflow_hudi.jobs.zip import publish_zip
         from hudi_spark.session import open_session as open_on
+        from hudi_submit.zip import publish_zip
 
         with (
             output.log.status(f"starting Spark on {master}"),

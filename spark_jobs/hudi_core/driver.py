@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from hudi_core.config.engine_config import Mode
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import CredentialsMissingError, ZoneUnknownError
 from hudi_core.request.results import Progress, Result
@@ -26,14 +26,6 @@ log = logging.getLogger("hudi_core.job")
 
 OF_THIS_PROCESS = (ZoneUnknownError, CredentialsMissingError)
 """Bad input where this process is, and perhaps not where Spark is."""
-
-
-class Mode(Enum):
-    """What is done in this process: `look` only finds whether there is work, `auto` does what is small, `local` all."""
-
-    LOOK = "look"
-    AUTO = "auto"
-    LOCAL = "local"
 
 
 class SparkSide(Engine, Protocol):

@@ -27,7 +27,7 @@ _EXCEPTION = re.compile(r"^[\w.$]+(Error|Exception)\b")
 _ENGINE_ERRORS = {"hudi_core", "hudi_spark"}
 _LONGEST = 500
 
-REMEDY_ZIP = "give the job zip to spark-submit with --py-files (python -m airflow_hudi.jobs.zip OUT builds it)"
+REMEDY_ZIP = "give the job zip to spark-submit with --py-files (python -m hudi_submit.zip OUT builds it)"
 REMEDY_WHEEL = "install it on every executor, or ship an environment with --archives (spark.archives)"
 
 REMEDY_MEMORY = (

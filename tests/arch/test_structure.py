@@ -47,7 +47,7 @@ def test_the_layers_hold() -> None:
 )
 def test_a_planted_violation_is_caught(tmp_path: Path, module: str, line: str) -> None:
     """The contracts count imports inside functions and under TYPE_CHECKING, and packages that are not declared."""
-    for package in ("hudi_core", "hudi_spark", "hudi_cli"):
+    for package in ("hudi_core", "hudi_spark", "hudi_submit", "hudi_cli"):
         (tmp_path / package).symlink_to(ROOT / "spark_jobs" / package)
     (tmp_path / "hudi_core").unlink()
     subprocess.run(["cp", "-r", str(ROOT / "spark_jobs" / "hudi_core"), str(tmp_path)], check=True)
@@ -107,6 +107,10 @@ def test_packages_hold_no_code_in_init() -> None:
         (
             "import hudi_core.storage.registry, hudi_core.storage.fsspec_store, hudi_core.verbs.request",
             ("pyarrow", "pyspark", "numpy"),
+        ),
+        (
+            "import hudi_submit.job_files, hudi_submit.local_process, hudi_submit.spark_submit",
+            ("airflow", "pyarrow", "pyspark", "numpy"),
         ),
         (
             "import airflow_hudi.operators.service, airflow_hudi.sensors, airflow_hudi.triggers.wait",

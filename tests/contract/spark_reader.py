@@ -11,11 +11,11 @@ import json
 import sys
 from typing import Any
 
-from airflow_hudi.jobs.zip import publish_zip
 from hudi_core.request.results import error_to_json
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.session import open_session
 from hudi_spark.table import HudiTable
+from hudi_submit.zip import publish_zip
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 

@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.java import spark_environment
 from hudi_core.table import HudiTable
@@ -26,6 +25,7 @@ from hudi_core.verbs.batch import BatchRequest
 from hudi_core.verbs.instants import RollbackRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
+from hudi_submit.zip import entry_file, publish_zip
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true

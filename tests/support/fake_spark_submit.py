@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.jobs import local_process
 from hudi_core.verbs.request import Request, parse_request
+from hudi_submit import local_process
 from tests.support.job_server import CLIENT, job_server
 
 # Notes its request, then does to the timeline what the test says.

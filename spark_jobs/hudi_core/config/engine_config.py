@@ -1,6 +1,6 @@
-"""Options of the local engine: what `--engine auto` gives it, how many processors and how much memory it takes; how
-much a plan is, which is compared with these; and which Python modules every engine needs. Whether executors have them:
-hudi_spark/probe.py.
+"""The engines, and what a process does of a run; options of the local engine: what `--engine auto` gives it, how many
+processors and how much memory it takes; how much a plan is, which is compared with these; and which Python modules
+every engine needs. Whether executors have them: hudi_spark/probe.py.
 """
 
 from __future__ import annotations
@@ -8,8 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
 from hudi_core.config.keys import MAX_INT, keys_in, number, read_fields
+
+SPARK: Final = "spark"
+ENGINES: Final = (SPARK, "auto", "local")
+"""Where work is done, by the word of a command or a task."""
+
+
+class Mode(Enum):
+    """What is done in this process: `look` only finds whether there is work, `auto` does what is small, `local` all."""
+
+    LOOK = "look"
+    AUTO = "auto"
+    LOCAL = "local"
+
 
 NEEDED_MODULES = {"pyarrow": "columns, Parquet, and the data files of object stores", "numpy": "columns"}
 """What every unit needs beside fastavro and sqlglot, of which the zip has copies; main.py has words of its own."""

@@ -1,8 +1,8 @@
 """What a run reports: typed here, one line of JSON between a job and who waits for it.
 
 The one language of hudictl, the process beside a task, a Spark job and the operators. Standard library only. A task
-reads the line in airflow_hudi/jobs/job_log.py. In cluster mode the same JSON is a file at the table, which
-airflow_hudi/jobs/spark_job.py reads (`_delivered`). In which order requests are run: verbs/batch.py.
+reads the line, or in cluster mode the same JSON as a file at the table, in hudi_submit/job_log.py. In which order
+requests are run: verbs/batch.py.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.arguments import as_texts
 from airflow_hudi.assets import hudi_asset
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
 from airflow_hudi.operators.alert import HudiAlertOperator
@@ -206,3 +207,23 @@ def test_a_stored_watcher_with_a_mistake_ends_no_triggerer(given: dict[str, Any]
 )
 def test_help_shows_the_types_of_arguments(made: Any, shown: str) -> None:
     assert shown in str(inspect.signature(made.__init__))
+
+
+def test_numbers_and_booleans_become_texts() -> None:
+    given = {"a": 24, "b": True, "c": False, "d": 0.5, "e": "2g", "f": ""}
+    assert as_texts(given, where="conf") == {"a": "24", "b": "true", "c": "false", "d": "0.5", "e": "2g", "f": ""}
+    assert as_texts(None, where="conf") == as_texts({}, where="conf") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"b": None, "a": ["hunter2"], "c": "x"}, "the values of a, b in conf are no texts"),
+        ({1: "a"}, "the values of 1 in conf are no texts"),
+        ("a=hunter2", "conf is a str"),
+    ],
+)
+def test_what_cannot_be_a_text_is_refused_by_name(given: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        as_texts(given, where="conf")
+    assert "hunter2" not in str(caught.value)

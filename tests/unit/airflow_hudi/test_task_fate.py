@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
@@ -10,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from airflow_hudi.task_fate import Fate, fails_for_good, failure_of, fate_of, in_words, is_permanent, may_pass, refused
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError, StorageError
 from hudi_core.request.results import BatchResult, InstantResult, Result
+from hudi_submit.job_log import JobLog
 
 BAD = Result.of_error(ConfigError("no table", path="/t", remedy="look"))
 
@@ -52,3 +55,37 @@ def test_what_no_retry_repairs_fails_for_good(caplog: pytest.LogCaptureFixture) 
     assert caplog.messages == ["no table"]
     with pytest.raises(StorageError), fails_for_good():
         raise StorageError("slow down")
+
+
+@pytest.mark.parametrize(
+    ("result", "failure"),
+    [
+        (
+            {"error": {"type": "ConfigError", "message": "no table", "path": "/t", "remedy": "look"}},
+            "no table: /t (look)",
+        ),
+        (
+            {"error": {"type": "ExecutionError", "message": "broke", "path": None, "remedy": None}},
+            "broke",
+        ),
+        (
+            {
+                "instants": [
+                    {"instant": "002", "action": "clean", "state": "inflight", "error": "held by x", "exit_code": 3},
+                    {"instant": "003", "action": "clean", "state": "completed"},
+                ]
+            },
+            "held by x",
+        ),
+        ({"instants": [{"instant": "002", "action": "clean", "state": "completed"}]}, None),
+        ({"instants": 7}, "the job's result: instants is no list (use the same release on both sides)"),
+    ],
+)
+def test_the_reason_of_a_failure_comes_out_of_the_line(
+    result: dict[str, Any], failure: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = JobLog(logging.getLogger("task"))
+    line = f"HUDI_RESULT {json.dumps(result)}"
+    log.info(line)
+    assert failure_of(log.result(1)) == failure
+    assert caplog.messages == []

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hudi_cli.job import LocalJob
-from hudi_core.driver import Mode
+from hudi_cli.job import run_call
+from hudi_core.config.engine_config import Mode
 from hudi_core.verbs.batch import parse_job
 from hudi_core.verbs.request import VERBS, parse_request
+from hudi_submit.local_process import LocalCall
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.toy_verb import LINE, WeighRequest
@@ -56,11 +57,11 @@ def test_the_process_beside_a_task_runs_it(golden: Golden) -> None:
     table = golden("8", "mor_basic").table
     request = WeighRequest(str(table))
     assert parse_request(request.to_json()) == parse_job(request.to_json()) == request
-    assert LocalJob(request, Mode.LOOK, {}).run(request).left == "there is work"
-    done = LocalJob(request, Mode.AUTO, {}).run(request)
+    assert run_call(LocalCall(request, Mode.LOOK, {}), request).left == "there is work"
+    done = run_call(LocalCall(request, Mode.AUTO, {}), request)
     assert (done.engine, json.loads(json.dumps(done.to_json()))["document"]["bytes"]) == ("local", weight_of(table))
     large = WeighRequest(str(table), options={"airflow_hudi.engine.local.max.units": "0"})
-    assert "max.units" in (LocalJob(large, Mode.AUTO, {}).run(large).left or "")
+    assert "max.units" in (run_call(LocalCall(large, Mode.AUTO, {}), large).left or "")
 
 
 def test_where_no_verb_has_the_name_there_is_no_command() -> None:

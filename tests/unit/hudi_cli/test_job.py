@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from hudi_cli.job import LocalJob, Mode
+from hudi_cli.job import run_call
+from hudi_core.config.engine_config import Mode
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_submit.local_process import LocalCall
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
@@ -35,9 +37,8 @@ def call(request: JobRequest, mode: str = "auto", **more: Any) -> bytes:
 
 
 def outcome(request: JobRequest, mode: Mode) -> Result:
-    job = LocalJob(request, mode, {})
     assert isinstance(request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest)
-    return job.run(request)
+    return run_call(LocalCall(request, mode, {}), request)
 
 
 def started(**environment: str) -> subprocess.Popen[bytes]:
@@ -204,22 +205,21 @@ def test_verbs_without_units_are_done_or_looked_at(golden: Golden) -> None:
 )
 def test_another_call_is_refused_and_its_secrets_are_not_shown(text: bytes) -> None:
     with pytest.raises(ConfigError) as caught:
-        LocalJob.parse(text)
+        LocalCall.parse(text)
     assert "hidden" not in str(caught.value)
 
 
 def test_the_machine_is_shared_among_the_tables() -> None:
     three = tuple(RunRequest(table, "clean") for table in ("a", "b", "c", "c"))
-    assert LocalJob.parse(call(BatchRequest(three, at_once=8))).at_once == 3
-    assert LocalJob.parse(call(BatchRequest(three, at_once=2))).at_once == 2
-    assert LocalJob.parse(call(three[0], credentials={"key": "a"})).at_once == 1
+    assert LocalCall.parse(call(BatchRequest(three, at_once=8))).at_once == 3
+    assert LocalCall.parse(call(BatchRequest(three, at_once=2))).at_once == 2
+    assert LocalCall.parse(call(three[0], credentials={"key": "a"})).at_once == 1
 
 
 def test_credentials_open_the_table(golden: Golden) -> None:
     request = RunRequest("s3://nowhere/trips", "compaction", storage_options={"region": "eu-west-1"})
     assert (
-        LocalJob(request, Mode.AUTO, {"key": "a", "secret": "hidden", "nonsense": "b"})
-        .run(request)
+        run_call(LocalCall(request, Mode.AUTO, {"key": "a", "secret": "hidden", "nonsense": "b"}), request)
         .to_json()["submit"]
         .startswith("the table cannot be opened here")
     )

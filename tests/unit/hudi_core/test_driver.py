@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.driver import Mode, drive, drive_with_spark, run_on_target
+from hudi_core.config.engine_config import Mode
+from hudi_core.driver import drive, drive_with_spark, run_on_target
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ZoneUnknownError
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.table import HudiTable
@@ -26,6 +25,7 @@ from hudi_spark import engine
 from hudi_spark import job as job_module
 from hudi_spark.job import deliver, main, read_request, run_requests
 from hudi_spark.probe import ProbeReport
+from hudi_submit.zip import entry_file
 from tests.support.golden_data import GoldenCase
 
 

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_hudi.jobs import engine_job, local_process
+from airflow_hudi.jobs import engine_job
 from airflow_hudi.jobs.engine_job import EngineJob
-from airflow_hudi.jobs.local_process import JobSettings
+from airflow_hudi.jobs.spark_job import JobSettings
 from airflow_hudi.task_fate import failure_of
+from hudi_core.config.engine_config import Mode
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import BatchResult, JobResult, Result, job_result_from_json
 from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.batch import BatchRequest, JobRequest
 from hudi_core.verbs.metadata import MetadataUpdateRequest
 from hudi_core.verbs.run import RunRequest
+from hudi_submit import local_process
 
 REQUEST = RunRequest("a", "clean", schedule=True)
 BATCH = BatchRequest(tuple(RunRequest(table, "clean") for table in "abc"))
@@ -83,7 +85,7 @@ class Local:
 
     code: int = 0
     reported: dict[str, Any] | None = None
-    calls: list[tuple[JobRequest, str]] = field(default_factory=list)
+    calls: list[tuple[JobRequest, Mode]] = field(default_factory=list)
     stops: EngineJob | None = None
     tracking_url: str | None = None
 
@@ -91,7 +93,7 @@ class Local:
     def result(self) -> JobResult | None:
         return typed(self.reported, self.code)
 
-    def __call__(self, job: JobRequest, mode: str, settings: JobSettings, log: Any) -> Local:
+    def __call__(self, job: JobRequest, mode: Mode, settings: JobSettings, log: Any) -> Local:
         self.calls.append((job, mode))
         return self
 
@@ -115,7 +117,7 @@ def job_of(
 ) -> EngineJob:
     monkeypatch.setattr(engine_job, "LocalProcess", local)
     monkeypatch.setattr(engine_job, "SparkJob", spark)
-    settings = JobSettings(engine, "spark_test", {}, {}, {}, 20, False, dict, LocalStorage)
+    settings = JobSettings({}, 20, dict, engine, "spark_test", {}, {}, False, LocalStorage)
     return EngineJob(job, settings, logging.getLogger("task"), looks=looks)
 
 
@@ -129,7 +131,7 @@ def test_the_engine_says_what_the_process_does(
     local, spark = Local(reported=DONE), Spark()
     job = job_of(local, spark, monkeypatch, engine=engine, looks=looks)
     assert job.run() == 0
-    assert [call[1] for call in local.calls] == ([] if mode is None else [mode])
+    assert [call[1].value for call in local.calls] == ([] if mode is None else [mode])
     assert job.result == (Result(engine="local") if mode else spark.result)
     assert spark.jobs == ([] if mode else [REQUEST])
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk import Connection
 
-from airflow_hudi.jobs.local_process import JobSettings
-from airflow_hudi.jobs.spark_job import SparkJob, spark_target
+from airflow_hudi.jobs.spark_job import JobSettings, SparkJob, spark_target
 from airflow_hudi.task_fate import failure_of
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import BatchResult, Result

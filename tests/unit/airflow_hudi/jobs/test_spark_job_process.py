@@ -3,9 +3,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import stat
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,13 +12,13 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_hudi.jobs.job_log import JobLog
-from airflow_hudi.jobs.local_process import JobSettings
-from airflow_hudi.jobs.spark_job import SparkJob, SparkTarget, job_environment
+from airflow_hudi.jobs.spark_job import JobSettings, SparkJob
 from hudi_core.errors import ConfigError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.batch import JobRequest
 from hudi_core.verbs.run import RunRequest
+from hudi_submit.job_log import JobLog
+from hudi_submit.spark_submit import SparkTarget
 
 LOCAL = SparkTarget("local[2]", "client")
 CLUSTER = SparkTarget("yarn", "cluster")
@@ -60,7 +58,7 @@ class ScriptJob(SparkJob):
         self, hook: ScriptHook, target: SparkTarget = LOCAL, *, grace_seconds: int = 20, **environ: str
     ) -> None:
         settings = JobSettings(
-            "spark", "none", {}, environ, {}, grace_seconds, False, dict, lambda table: LocalStorage("/nowhere")
+            environ, grace_seconds, dict, "spark", "none", {}, {}, False, lambda table: LocalStorage("/nowhere")
         )
         super().__init__(RunRequest("/nowhere", "clean"), settings)
         self._target, self._script = target, hook
@@ -195,25 +193,3 @@ def test_a_stop_while_the_process_is_being_started_ends_it(target: SparkTarget) 
     thread.join(20)
     assert codes == [-signal.SIGTERM]
     assert hook.kills == (target is CLUSTER)
-
-
-class TestJobEnvironment:
-    def test_pips_spark_submit_gets_its_environment(self) -> None:
-        found = job_environment(LOCAL, {"PATH": "/usr/bin:/bin"})
-        assert found["PYSPARK_PYTHON"] == sys.executable
-        assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
-        assert Path(found["JAVA_HOME"], "bin", "java").is_file()
-
-    def test_executors_elsewhere_get_no_path_of_this_machine(self) -> None:
-        assert "PYSPARK_PYTHON" not in job_environment(
-            SparkTarget("spark://master:7077", None), {"PATH": "/usr/bin:/bin"}
-        )
-        given = {"PATH": "/usr/bin:/bin", "PYSPARK_PYTHON": "/opt/python"}
-        assert job_environment(SparkTarget("spark://master:7077", None), given)["PYSPARK_PYTHON"] == "/opt/python"
-
-    def test_another_spark_submit_keeps_its_own_set_up(self, tmp_path: Path) -> None:
-        binary = tmp_path / "spark-submit"
-        binary.write_text("#!/bin/sh\n")
-        binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
-        environ = {"PATH": f"{tmp_path}:/usr/bin"}
-        assert job_environment(LOCAL, environ) == environ

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.jobs import local_process
 from airflow_hudi.operators.service import HudiCleanOperator
 from airflow_hudi.task_fate import HudiJobFailed, HudiJobKilled
 from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
+from hudi_submit import local_process
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows

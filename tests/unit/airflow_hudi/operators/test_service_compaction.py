@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.jobs import local_process
 from airflow_hudi.operators.service import HudiCompactionOperator
 from airflow_hudi.task_fate import HudiJobFailed, HudiJobKilled
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest
+from hudi_submit import local_process
 from tests.support.fake_spark_submit import RENDERED, Store, context, requests
 
 OLD, NEW = "20260102000000000", "20260103000000000"

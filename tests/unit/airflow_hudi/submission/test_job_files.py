@@ -15,9 +15,9 @@ import fsspec
 import pytest
 from jinja2 import Environment
 
-from airflow_hudi.jobs.zip import entry_file, publish_zip
 from airflow_hudi.submission.job_files import JobFiles, publish_job_files
 from hudi_core.errors import ConfigError, CorruptFileError
+from hudi_submit.zip import entry_file, publish_zip
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ import pytest
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_hudi.jobs.zip import entry_file, publish_zip
 from airflow_hudi.submission.spark_connect import REQUEST as VARIABLE
 from airflow_hudi.submission.spark_connect import spark_connect_arguments
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest
 from hudi_spark.job import read_request
+from hudi_submit.zip import entry_file, publish_zip
 from tests.support.artifact_server import artifact_server
 from tests.support.golden_data import GoldenCase
 from tests.support.submissions import BATCH, RENDERED_BATCH, REQUEST, RUN_ID, long_request

@@ -1,15 +1,23 @@
-"""Reads what our job prints out of its output, on its way into the task's log. The form of the result line:
-hudi_core/request/results.py. In cluster mode there is none, and spark_job.py reads a file.
+"""Reads what a job reports: out of its output, on its way into a log, or in cluster mode, where that is not visible,
+from the file that it left. The form of either: hudi_core/request/results.py.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, CorruptFileError, HudiError, StorageNotFoundError
 from hudi_core.request.results import PROGRESS, RESULT, JobResult, Result, job_result_from_json
+from hudi_core.verbs.batch import JobRequest, places_of_result
+
+if TYPE_CHECKING:
+    from hudi_core.storage.base import Storage
+
+log = logging.getLogger(__name__)
 
 _OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE|WARN|ERROR|FATAL) ")
 """Spark's own lines, by the pattern of its default log4j2.properties."""
@@ -41,7 +49,7 @@ class JobLog:
         return None if self._result is None else result_from(self._result, exit_code)
 
     def info(self, message: object, *arguments: Any, **details: Any) -> None:
-        """Logs a line of output, or a message of the hook's own."""
+        """Logs a line of output, or a message of who starts it."""
         text = message if isinstance(message, str) else ""
         progress = _document(text, PROGRESS)
         if progress is not None:
@@ -56,8 +64,8 @@ class JobLog:
             return
         self._note_application(line)
         of_job, of_spark = _OF_JOB.match(line), _OF_SPARK.match(line)
-        if found := of_job or of_spark:
-            self._level = _LEVELS.get(found[1], "info")
+        if level := of_job or of_spark:
+            self._level = _LEVELS.get(level[1], "info")
         elif not line[:1].isspace():
             self._level = "info"
         if of_spark and self._level == "info" and not self._spark_log:
@@ -71,10 +79,10 @@ class JobLog:
             write("%s", line[of_job.end() :] if of_job else line or message, **details)
 
     def _note_application(self, line: str) -> None:
-        if found := _APPLICATION.search(line):
-            self.application = found[0]
-        if found := _TRACKING_URL.search(line):
-            self.tracking_url = found[1]
+        if name := _APPLICATION.search(line):
+            self.application = name[0]
+        if url := _TRACKING_URL.search(line):
+            self.tracking_url = url[1]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
@@ -96,3 +104,29 @@ def result_from(document: dict[str, Any], exit_code: int) -> JobResult:
         return job_result_from_json(document, exit_code)
     except ConfigError as error:
         return Result.of_error(error)
+
+
+def delivered_result(job: JobRequest, storage_of: Callable[[str], Storage]) -> dict[str, Any] | None:
+    """What a job in the cluster left at one of its tables, whose storage is that of the address; with `exit_code`, as
+    spark-submit has codes of its own. None where it left nothing. Raises what kept a table from being looked at where
+    no other has it.
+    """
+    failure: HudiError | None = None
+    for request in places_of_result(job):
+        path = f"{request.results_folder}/{job.result_name}.json"
+        try:
+            document = json.loads(storage_of(request.table).read(path))
+        except StorageNotFoundError:
+            continue
+        except HudiError as error:
+            failure = failure or error
+        except ValueError as error:
+            raise CorruptFileError(
+                "the job's result is not JSON", path=path, remedy="see the driver's log for what it did"
+            ) from error
+        else:
+            return document if isinstance(document, dict) else None
+    if failure is not None:
+        raise failure
+    log.info("The job left no result in %s; the timeline shows whether it succeeded", request.results_folder)
+    return None

@@ -1,5 +1,6 @@
 """A job in a process group of its own, which a task starts and may stop; and the process of the local engine
-(hudi_cli/job.py) beside the task. The process of spark-submit: spark_job.py. Which of them is started: engine_job.py.
+(hudi_cli/job.py) beside the task. The process of spark-submit is airflow_hudi/jobs/spark_job.py's, and engine_job.py
+there says which of them is started.
 """
 
 from __future__ import annotations
@@ -14,20 +15,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from airflow_hudi.jobs.job_log import JobLog
-from hudi_core.config.engine_config import NEEDED_MODULES
+from hudi_core.config.engine_config import NEEDED_MODULES, Mode
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.results import JobResult
-from hudi_core.verbs.batch import JobRequest
+from hudi_core.request.texts import parse_object
+from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
+from hudi_submit.job_log import JobLog
 
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
-
-LOOK, AUTO, LOCAL = "look", "auto", "local"
-"""What the process does: it only looks; it does what is small enough; it does everything."""
 COMMAND = (sys.executable, "-m", "hudi_cli.job")
+_WHAT = "the job"
 # Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
 # own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
 _REAPER = (
@@ -37,27 +35,57 @@ _REAPER = (
 
 
 @dataclass(frozen=True, slots=True)
-class JobSettings:
-    """How a task runs its jobs: on which engine, with which connection, properties and further arguments of
-    SparkSubmitHook; `env_vars` are added to the environment of each process, which gets `grace_seconds` to end.
-    `credentials` opens the tables beside the task, and `storage_of` the one of an address.
+class LocalCall:
+    """What the process beside a task gets as the first line of its standard input: the job, the mode, credentials of
+    its storage, which no argument may hold, and how many seconds it may take to end when the task is gone.
     """
 
-    engine: str
-    conn_id: str
-    conf: Mapping[str, str]
+    request: JobRequest
+    mode: Mode
+    credentials: Mapping[str, str]
+    grace_seconds: int = 20
+
+    def line(self) -> bytes:
+        document = {
+            "request": json.loads(self.request.to_json()),
+            "mode": self.mode.value,
+            "credentials": dict(self.credentials),
+            "grace_seconds": self.grace_seconds,
+        }
+        return json.dumps(document).encode() + b"\n"
+
+    @staticmethod
+    def parse(line: bytes) -> LocalCall:
+        """Raises ConfigError; what it held is never shown."""
+        value = parse_object(line, what=_WHAT)
+        mode, credentials, grace = value.get("mode"), value.get("credentials", {}), value.get("grace_seconds", 20)
+        if mode not in {item.value for item in Mode} or not isinstance(credentials, dict) or not isinstance(grace, int):
+            raise ConfigError(f"{_WHAT} has no mode of {', '.join(item.value for item in Mode)}, or wrong fields")
+        return LocalCall(parse_job(json.dumps(value.get("request"))), Mode(mode), credentials, grace)
+
+    @property
+    def at_once(self) -> int:
+        """Among how many requests the machine is shared."""
+        if not isinstance(self.request, BatchRequest):
+            return 1
+        return min(self.request.at_once, len({request.table for request in self.request.requests}))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """How the processes of jobs are run: `env_vars` are added to the environment, `grace_seconds` they get to end.
+    `credentials` opens the tables of the process beside the task.
+    """
+
     env_vars: Mapping[str, str]
-    submit_kwargs: Mapping[str, Any]
     grace_seconds: int
-    spark_log: bool
     credentials: Callable[[], Mapping[str, str]]
-    storage_of: Callable[[str], Storage]
 
 
 class StartedJob(ABC):
     """One run of a job in a process group. `stop` ends it: SIGTERM, and SIGKILL after `grace_seconds`."""
 
-    def __init__(self, job: JobRequest, settings: JobSettings) -> None:
+    def __init__(self, job: JobRequest, settings: ProcessSettings) -> None:
         self._job = job
         self._settings = settings
         self._signalled = False
@@ -108,25 +136,21 @@ class LocalProcess(StartedJob):
 
     process: subprocess.Popen[bytes] | None = None
 
-    def __init__(self, job: JobRequest, mode: str, settings: JobSettings, log: Any) -> None:
+    def __init__(self, job: JobRequest, mode: Mode, settings: ProcessSettings, log: Any) -> None:
         super().__init__(job, settings)
         self._mode = mode
         self._output = JobLog(log)
 
     def start(self) -> int:
         """Logs its lines. Credentials may be secret: they go through the pipe."""
-        call = {
-            "request": json.loads(self._job.to_json()),
-            "mode": self._mode,
-            "credentials": dict(self._settings.credentials()),
-            "grace_seconds": self._settings.grace_seconds,
-        }
+        settings = self._settings
+        call = LocalCall(self._job, self._mode, settings.credentials(), settings.grace_seconds).line()
         self.process = process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **self._settings.env_vars},
+            env={**os.environ, **settings.env_vars},
             start_new_session=True,
         )
         if self.stopped:  # while it was being started
@@ -135,7 +159,7 @@ class LocalProcess(StartedJob):
         assert process.stdout is not None
         with process:
             try:
-                _send(process.stdin, json.dumps(call).encode() + b"\n")
+                _send(process.stdin, call)
                 for line in process.stdout:
                     self._output.info(line.decode("utf-8", "replace").rstrip("\n"))
             except BaseException:

@@ -1,7 +1,7 @@
 """Builds the one zip that Spark jobs run from, for `spark-submit --py-files`: hudi_core, hudi_spark, a pure-Python
 fastavro and sqlglot, and our modules compiled for this Python: from a zip, Python compiles a module in each process,
 which takes as long as to run it. Standard library only. The same sources give the same bytes on any machine with the
-same Python. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
+same Python. `python -m hudi_submit.zip OUT` writes it to a file (`make zip`).
 """
 
 from __future__ import annotations
@@ -188,9 +188,9 @@ def _write_atomically(target: Path, data: bytes) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m airflow_hudi.jobs.zip OUT`: writes the zip; 0 on success, 2 on wrong usage or a missing package."""
+    """`python -m hudi_submit.zip OUT`: writes the zip; 0 on success, 2 on wrong usage or a missing package."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m airflow_hudi.jobs.zip OUT\n")
+        sys.stderr.write("usage: python -m hudi_submit.zip OUT\n")
         return 2
     target = Path(arguments[0])
     try:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_hudi.jobs import zip as job_zip
 from hudi_core.errors import ConfigError
+from hudi_submit import zip as job_zip
 from tests.support.golden_data import GoldenCase
 
 
@@ -130,7 +130,7 @@ def test_a_process_with_other_objects_compiles_the_same_bytes() -> None:
     """Strings that another module has interned, constants that are shared."""
     code = """
 import hashlib, sys
-from airflow_hudi.jobs.zip import build_zip
+from hudi_submit.zip import build_zip
 {0}
 print(hashlib.sha256(build_zip()).hexdigest())
 """

@@ -1,26 +1,31 @@
-"""The request as an argument: the same request comes out of it, also behind YARN."""
+"""The request as an argument: the same request comes out of it, also behind YARN; and the environments."""
 
 from __future__ import annotations
 
 import json
+import stat
 import subprocess
+import sys
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from airflow_hudi.arguments import as_texts
-from airflow_hudi.jobs.job_arguments import (
-    LONGEST_ARGUMENT,
-    application_name,
-    parts_of,
-    request_argument,
-)
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
 from hudi_core.verbs.examine import DoctorRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_submit.spark_submit import (
+    LONGEST_ARGUMENT,
+    SparkTarget,
+    application_name,
+    job_environment,
+    parts_of,
+    request_argument,
+)
+
+LOCAL = SparkTarget("local[2]", "client")
 
 RUN = RunRequest("s3://lake/my trips", "compaction", when={"commits": "5"}, options={"hoodie.x": "1"})
 HARD = replace(
@@ -100,21 +105,23 @@ def test_the_name_says_what_is_done(job: JobRequest, name: str) -> None:
     assert application_name(job) == name
 
 
-def test_numbers_and_booleans_become_texts() -> None:
-    given = {"a": 24, "b": True, "c": False, "d": 0.5, "e": "2g", "f": ""}
-    assert as_texts(given, where="conf") == {"a": "24", "b": "true", "c": "false", "d": "0.5", "e": "2g", "f": ""}
-    assert as_texts(None, where="conf") == as_texts({}, where="conf") == {}
+class TestJobEnvironment:
+    def test_pips_spark_submit_gets_its_environment(self) -> None:
+        found = job_environment(LOCAL, {"PATH": "/usr/bin:/bin"})
+        assert found["PYSPARK_PYTHON"] == sys.executable
+        assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+        assert Path(found["JAVA_HOME"], "bin", "java").is_file()
 
+    def test_executors_elsewhere_get_no_path_of_this_machine(self) -> None:
+        assert "PYSPARK_PYTHON" not in job_environment(
+            SparkTarget("spark://master:7077", None), {"PATH": "/usr/bin:/bin"}
+        )
+        given = {"PATH": "/usr/bin:/bin", "PYSPARK_PYTHON": "/opt/python"}
+        assert job_environment(SparkTarget("spark://master:7077", None), given)["PYSPARK_PYTHON"] == "/opt/python"
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"b": None, "a": ["hunter2"], "c": "x"}, "the values of a, b in conf are no texts"),
-        ({1: "a"}, "the values of 1 in conf are no texts"),
-        ("a=hunter2", "conf is a str"),
-    ],
-)
-def test_what_cannot_be_a_text_is_refused_by_name(given: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
-        as_texts(given, where="conf")
-    assert "hunter2" not in str(caught.value)
+    def test_another_spark_submit_keeps_its_own_set_up(self, tmp_path: Path) -> None:
+        binary = tmp_path / "spark-submit"
+        binary.write_text("#!/bin/sh\n")
+        binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+        environ = {"PATH": f"{tmp_path}:/usr/bin"}
+        assert job_environment(LOCAL, environ) == environ

@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import pytest
-
-from airflow_hudi.jobs.job_log import JobLog
-from airflow_hudi.task_fate import failure_of
+from hudi_submit.job_log import JobLog
 
 
 class Lines:
@@ -66,39 +62,6 @@ def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
     for line in spark + kept:
         asked.info(line)
     assert (whole.lines, asked.omitted) == (spark + kept, 0)
-
-
-@pytest.mark.parametrize(
-    ("result", "failure"),
-    [
-        (
-            {"error": {"type": "ConfigError", "message": "no table", "path": "/t", "remedy": "look"}},
-            "no table: /t (look)",
-        ),
-        (
-            {"error": {"type": "ExecutionError", "message": "broke", "path": None, "remedy": None}},
-            "broke",
-        ),
-        (
-            {
-                "instants": [
-                    {"instant": "002", "action": "clean", "state": "inflight", "error": "held by x", "exit_code": 3},
-                    {"instant": "003", "action": "clean", "state": "completed"},
-                ]
-            },
-            "held by x",
-        ),
-        ({"instants": [{"instant": "002", "action": "clean", "state": "completed"}]}, None),
-        ({"instants": 7}, "the job's result: instants is no list (use the same release on both sides)"),
-    ],
-)
-def test_the_reason_of_a_failure_is_remembered(result: dict[str, Any], failure: str | None) -> None:
-    lines = Lines()
-    log = JobLog(lines)
-    line = f"HUDI_RESULT {json.dumps(result)}"
-    log.info(line)
-    assert failure_of(log.result(1)) == failure
-    assert lines.lines == []
 
 
 def test_lines_of_the_job_come_at_their_own_level_without_its_name_in_them() -> None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from airflow_hudi.jobs import local_process
-from airflow_hudi.jobs.local_process import LOCAL, JobSettings, LocalProcess, missing_wheels, require_wheels
+from hudi_core.config.engine_config import Mode
 from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
-from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.run import RunRequest
+from hudi_submit import local_process
+from hudi_submit.local_process import LocalProcess, ProcessSettings, missing_wheels, require_wheels
 
 REQUEST = RunRequest("/warehouse/trips", "clean")
 
@@ -34,10 +34,8 @@ class Log:
 
 
 def process_of(log: Log, *, grace_seconds: int = 20, secret: str = "hidden") -> LocalProcess:
-    settings = JobSettings(
-        LOCAL, "none", {}, {"MORE": "yes"}, {}, grace_seconds, False, lambda: {"secret": secret}, LocalStorage
-    )
-    return LocalProcess(REQUEST, LOCAL, settings, log)
+    settings = ProcessSettings({"MORE": "yes"}, grace_seconds, lambda: {"secret": secret})
+    return LocalProcess(REQUEST, Mode.LOCAL, settings, log)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_hudi.jobs.zip import build_zip
 from airflow_hudi.submission.job_files import build_wheel
+from hudi_submit.zip import build_zip
 
 
 @pytest.fixture(scope="module")
