@@ -1,5 +1,5 @@
 """The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button. The
-fields of its form: get_provider_info.py.
+fields of its form: provider_info.json.
 
 Of a connection that is not there, and of a secrets backend that cannot be asked now, Airflow 3.3 makes the same
 AirflowNotFoundException, and only logs the backend's own error, as debug: asking_for tells them apart. What that means

@@ -11,6 +11,7 @@ import jsonschema
 import airflow_hudi
 from airflow_hudi.get_provider_info import get_provider_info
 from airflow_hudi.hooks import STORAGE_OPTIONS, HudiHook
+from hudi_core.config.engine_config import ENGINES
 
 
 def test_is_valid_by_airflows_own_schema() -> None:
@@ -49,6 +50,7 @@ def test_the_connection_is_the_hooks() -> None:
     assert connection["hook-name"] == HudiHook.hook_name
     azure = {"azure_subscription_id", "azure_resource_group"}
     assert set(connection["conn-fields"]) == {"storage_conn_id", "engine", *azure, *STORAGE_OPTIONS}
+    assert connection["conn-fields"]["engine"]["schema"]["enum"] == [None, *ENGINES]
 
 
 def test_has_the_distributions_name() -> None:
