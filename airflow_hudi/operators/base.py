@@ -127,9 +127,7 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
         refuse_secrets(as_texts(literals(self.storage_options), where="storage_options"), where="storage_options")
         as_texts(literals(self.env_vars), where="env_vars")
         check_spark_arguments(as_texts(literals(self.conf), where="conf"), self.submit_kwargs or {})
-        request = getattr(type(self), "request", None)
-        if isinstance(request, type):
-            verb_values(request, self, literals_only=True)
+        verb_values(self._verb, self, literals_only=True)
 
     @cached_property
     def works(self) -> list[FinishedWork]:
@@ -175,7 +173,13 @@ class BaseHudiOperator(BaseOperator, metaclass=CheckedArguments):
     @property
     def tables_of_work(self) -> Sequence[str]:
         """The tables that the task works on, as `table`; of a verb that needs none, none."""
-        return (self.table,) if getattr(self, "request", Request).needs_table else ()
+        return (self.table,) if self._verb.needs_table else ()
+
+    @property
+    def _verb(self) -> type[Request]:
+        """That of the class; a user's subclass may have another `request`."""
+        request = getattr(type(self), "request", None)
+        return request if isinstance(request, type) else Request
 
     @property
     def tracking_url(self) -> str | None:

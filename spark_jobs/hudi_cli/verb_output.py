@@ -113,9 +113,9 @@ def _unblocks(unblocks: Json, *, dry_run: bool = False) -> Iterator[str]:
 
 
 def _list(label: str, items: Iterable[str]) -> Iterator[str]:
-    text = ", ".join(items)
-    if text:
-        yield f"{label} {escape(text)}"
+    names = [name or "(unpartitioned)" for name in items]
+    if names:
+        yield f"{label} {escape(', '.join(names))}"
 
 
 def _removed(removed: Json) -> str:

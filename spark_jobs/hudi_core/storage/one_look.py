@@ -129,8 +129,8 @@ class OneLookStorage(RecordingStorage):
         look = self._look_at(path)
         if look is None:
             return load()
-        if path in self._final:
-            return cast("T", self._final[path][1])
+        if (final := self._final.get(path)) is not None:
+            return cast("T", final[1])
         value = look.once(_CONTENT, path, load, keep)
         if (_CONTENT, path) in look.seen and _FINAL.search(path):
             self._keep(path, None, value)
@@ -197,8 +197,9 @@ class OneLookStorage(RecordingStorage):
             return super().delete_folder(folder)
         finally:
             self._seen_changes += 1
-            for path in [path for path in self._final if path.startswith(f"{folder}/")]:
-                self._final.pop(path, None)
+            for path in list(self._final):  # a copy: other threads may add to it
+                if path.startswith(f"{folder}/"):
+                    self._final.pop(path, None)
             for look in self._all_looks():
                 look.forget()
 

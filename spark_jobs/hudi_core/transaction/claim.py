@@ -113,6 +113,7 @@ class Claim:
     def close_earlier(self, epochs: Iterable[int]) -> None:
         """Keeps the owners of `epochs` from completing the instant; this claim adopts the latest of their decisions."""
         for epoch in sorted(epochs):
+            self._has_beaten = True  # this may take long, and then the claim's own time is long past
             decision = close(self._storage, self._folder, epoch)
             if decision is not None:
                 self.decided, self._decided_by = decision, epoch

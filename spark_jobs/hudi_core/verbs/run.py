@@ -120,10 +120,11 @@ class RunRequest(Request):
         if self.instant is not None and service.has_instants:
             service.job(Run(context, self.instant, owner)).find(context.active.load())
             return None
-        work = find_work(context, service, owner, self._scope(), dry_run=True)
-        if work.instants or work.plan is not None or self._has_work_before(context, service, owner):
+        # The run does that first; what cannot be planned now may be planned then.
+        if self._has_work_before(context, service, owner) and not service.pending(context, context.active.load()):
             return None
-        return Result((), work.reason)
+        work = find_work(context, service, owner, self._scope(), dry_run=True)
+        return None if work.instants or work.plan is not None else Result((), work.reason)
 
     def plan(self, context: TableContext, owner: Owner) -> Result | None:
         from hudi_core.services.runner import find_work

@@ -157,7 +157,8 @@ def apply_sources(batch: pa.RecordBatch, sources: Sequence[ColumnSource]) -> pa.
     if not sources:
         return batch
     fields = _renamed_fields(list(batch.schema), sources)
-    columns = [column.view(field.type) for column, field in zip(batch.columns, fields, strict=True)]
+    pairs = zip(batch.columns, (field.type for field in fields), strict=True)
+    columns = [column if column.type == kind else column.view(kind) for column, kind in pairs]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
@@ -201,7 +202,9 @@ def _renamed(kind: pa.DataType, sources: Sequence[ColumnSource]) -> pa.DataType:
     if not sources:
         return kind
     if pa.types.is_struct(kind):
-        return pa.struct(_renamed_fields([kind.field(place) for place in range(kind.num_fields)], sources))
+        within = _renamed_fields([kind.field(place) for place in range(kind.num_fields)], sources)
+        # Arrow reads a required field within a struct that is null as null, and views no null as required.
+        return pa.struct([field.with_nullable(True) for field in within])
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, kind.item_field.with_type(_renamed(kind.item_type, sources[-1].children)))
     if is_list(kind):

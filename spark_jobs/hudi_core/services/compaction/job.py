@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
 from hudi_core.errors import TimelineError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import Fill, MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import refuse_skeleton
@@ -96,7 +96,9 @@ class CompactionJob(RewriteJob[CompactionPlan]):
             self._warn_of_change_logs(plan)
             schema = self._schema(timeline)
             policy = MergePolicy.for_table(context.config, context.options)
-            target = SliceTarget.of(self, schema, timeline, attempt.requirements, policy)
+            # A base file with `_hoodie_operation` would be one that no later compaction takes.
+            stored = without_meta_fields(schema)
+            target = SliceTarget.of(self, stored, timeline, attempt.requirements, policy)
             # In layout 1 a writer may append to a log file until its write completes.
             sizes = self._sizes if context.config.features.completion_time_in_name else {}
             units = build_units(target, plan.operations, sizes)

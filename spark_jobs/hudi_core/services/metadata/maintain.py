@@ -238,6 +238,8 @@ def updated_already(context: TableContext) -> Updated | None:
         try:
             return _update(view, workers, _no_lock, [])
         except RowsUnknownError as error:
+            if not REBUILD_ROW_INDEXES.read(context.options):
+                raise
             delist_for_rebuild(view, error, workers.token, _no_lock)
     return None
 

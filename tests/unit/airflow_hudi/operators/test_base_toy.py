@@ -59,6 +59,7 @@ def test_names_of_a_users_own_class_stay_its_own() -> None:
 
     task: Any = OwnOperator(task_id="t", table="a", mine="b")
     assert (task.request, task.mine, task.mode) == ("http", "b", "both")
+    assert task.tables_of_work == ("a",)
 
 
 def test_a_task_of_many_tables_takes_no_single_one() -> None:

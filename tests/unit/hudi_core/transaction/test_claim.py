@@ -133,6 +133,15 @@ def test_an_owner_that_never_beat_has_the_same_time_from_its_claim() -> None:
         assert held.epoch == 2
 
 
+def test_an_owner_that_closed_earlier_claims_beats_at_once() -> None:
+    """That may have taken longer than others wait for its first sign of life."""
+    storage = MemoryStorage()
+    put_claim(storage, DEAD)
+    with claim(storage, T, HERE) as held:
+        assert held.epoch == 2
+        assert "000002.heartbeat" in names(storage)
+
+
 def test_the_owners_interval_counts_and_not_the_followers() -> None:
     storage = MemoryStorage(clock=lambda: 1000.0)
     put_claim(storage, REMOTE, interval_ms=600_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.avro.arrow import arrow_schema, decode_records
@@ -142,3 +143,25 @@ def test_log_records_take_the_querys_names_by_their_schema() -> None:
     assert table.to_pylist() == [_expected(row) for row in ROWS]
     swapped = rename_fields(writer, (ColumnSource("op", "a"), ColumnSource("a", "op"), ColumnSource("id", None)))
     assert [field["name"] for field in swapped["fields"]] == ["_dropped_0_id", "op", "s", "l", "m", "a"]
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        (ColumnSource("key", "id"), ColumnSource("a", "a")),
+        (ColumnSource("key", "id"), ColumnSource("x", "a", (ColumnSource("y", "b"),))),
+    ],
+)
+def test_a_required_struct_in_one_that_is_null(sources: tuple[ColumnSource, ...]) -> None:
+    """Arrow reads it from Parquet as null."""
+    inner = pa.struct([pa.field("tags", pa.list_(pa.field("element", pa.string())))])
+    outer = pa.struct([pa.field("b", inner, nullable=False)])
+    written = pa.table({"id": [1, 2], "a": pa.array([{"b": {"tags": ["x"]}}, None], outer)})
+    file = pa.BufferOutputStream()
+    pq.write_table(written, file)
+    (batch,) = pq.read_table(pa.BufferReader(file.getvalue())).to_batches()
+    name, field = sources[1].name, "y" if sources[1].children else "b"
+    assert apply_sources(batch, sources).to_pylist() == [
+        {"key": 1, name: {field: {"tags": ["x"]}}},
+        {"key": 2, name: None},
+    ]
