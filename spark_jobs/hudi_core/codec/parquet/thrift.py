@@ -1,7 +1,8 @@
 """Thrift's compact protocol, as Parquet's footers, page headers and page indexes are written in it.
 
 A struct is read into a dict of its fields by number, and written again byte for byte as any writer that numbers its
-fields in order wrote it. No schema is needed, and what a newer format adds is kept.
+fields in order wrote it. No schema is needed, and what a newer format adds is kept. The format has no maps: they are
+passed over, as other readers do, and refused where a struct is read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _STOP: Final = 0
 
 Struct = dict[int, tuple[int, Any]]
 """Type and value of each field by its number. Values: int of BYTE and INTEGERS, bytes of BINARY and DOUBLE, a Struct, a
-ThriftList of LIST and SET, a ThriftMap; None of a boolean, whose type is its value."""
+ThriftList of LIST and SET; None of a boolean, whose type is its value."""
 
 
 class ThriftList(NamedTuple):
@@ -28,12 +29,6 @@ class ThriftList(NamedTuple):
 
     kind: int
     values: list[Any]
-
-
-class ThriftMap(NamedTuple):
-    key_kind: int
-    value_kind: int
-    pairs: list[tuple[Any, Any]]
 
 
 class TooManyValuesError(ValueError):
@@ -117,10 +112,12 @@ class CompactReader:
             for _ in range(count):
                 self.skip(inner, depth + 1, element=True)
         elif kind == MAP:
-            key_kind, value_kind, count = self._map_head()
-            for _ in range(count):
-                self.skip(key_kind, depth + 1, element=True)
-                self.skip(value_kind, depth + 1, element=True)
+            if count := self._checked(self.varint(), "a map"):
+                kinds = self.data[self.position]
+                self.position += 1
+                for _ in range(count):
+                    self.skip(kinds >> 4, depth + 1, element=True)
+                    self.skip(kinds & 15, depth + 1, element=True)
         else:
             raise ValueError(f"there is no type {kind}")
 
@@ -153,21 +150,7 @@ class CompactReader:
             return self._bytes(1)[0]
         if kind == DOUBLE:
             return self._bytes(8)
-        if kind == MAP:
-            self._check_depth(depth)
-            key_kind, value_kind, count = self._map_head()
-            kinds = (key_kind, value_kind)
-            parts = [self._value(part, depth + 1, element=True) for _ in range(count) for part in kinds]
-            return ThriftMap(key_kind, value_kind, list(zip(parts[::2], parts[1::2], strict=True)))
         raise ValueError(f"there is no type {kind}")
-
-    def _map_head(self) -> tuple[int, int, int]:
-        count = self._checked(self.varint(), "a map")
-        if not count:
-            return 0, 0, 0
-        kinds = self.data[self.position]
-        self.position += 1
-        return kinds >> 4, kinds & 15, count
 
     def _bytes(self, size: int) -> bytes:
         end = self.position + size
@@ -233,13 +216,6 @@ def _put_value(out: bytearray, kind: int, value: Any) -> None:
             _put_value(out, value.kind, element)
     elif kind == DOUBLE:
         out += value
-    elif kind == MAP:
-        _put_varint(out, len(value.pairs))
-        if value.pairs:
-            out.append(value.key_kind << 4 | value.value_kind)
-        for key, mapped in value.pairs:
-            _put_value(out, value.key_kind, key)
-            _put_value(out, value.value_kind, mapped)
     else:
         out.append(value)
 
