@@ -21,26 +21,13 @@ from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_ma
 from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.actions.rollback import RollbackRequest
+from hudi_core.timeline.actions.rollback import FileUndo
 from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
 
 _THREADS: Final = 16
 """Files of one rollback that are deleted at the same time: a delete is one request and no work."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileUndo:
-    """One step of a rollback: names in `partition` to delete, or a command block for slice `base_instant` of `file_id`;
-    `log_blocks` are the log files with the blocks to cancel, as the plan names them, with their sizes in bytes.
-    """
-
-    partition: str
-    file_id: str = ""
-    base_instant: str = ""
-    delete: tuple[str, ...] = ()
-    log_blocks: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +74,14 @@ def is_named_after_another(storage: Storage, failed: str, partition: str, name: 
 
 
 def undo_of(
-    request: RollbackRequest, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
+    request: FileUndo, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
 ) -> FileUndo:
-    """What a plan's request may do. Names that are not those of files of `failed`, nor `is_renamed` ones
+    """What a plan's request may do, with names of files. Those that are no files of `failed`, nor `is_renamed` ones
     (is_named_after_another), are omitted, with a warning naming `source`. Raises FormatError for a log request whose
     file group or base instant make no file name.
     """
     partition = check_partition(request.partition, source=source)
-    names = [address.rpartition("/")[2] for address in request.files_to_delete]
+    names = [address.rpartition("/")[2] for address in request.delete]
     kept = tuple(
         name
         for name in names
@@ -108,7 +95,7 @@ def undo_of(
         name = LogFileName(request.file_id, request.base_instant, 1, ROLLBACK_TOKEN)
         if parse_data_file(str(name)) != name or not request.base_instant:
             raise FormatError(f"{request.file_id!r} at {request.base_instant!r} is no file slice", path=source)
-    return FileUndo(partition, request.file_id, request.base_instant, kept, request.log_blocks)
+    return replace(request, delete=kept)
 
 
 @dataclass(frozen=True, slots=True)

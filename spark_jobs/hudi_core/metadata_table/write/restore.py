@@ -25,21 +25,14 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.metadata_table.write.rollback import (
-    addresses_by_partition,
-    append_command,
-    files_written_by,
-    sizes_by_address,
-)
+from hudi_core.metadata_table.write.rollback import append_command, files_written_by, what_was_undone
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.registry import status_address
 from hudi_core.timeline.actions.rollback import (
     RestoredInstant,
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
-    RollbackPartition,
     decode_restore_plan,
     encode_restore_metadata,
     encode_restore_plan,
@@ -54,18 +47,11 @@ _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """Of one instant: deleted files; command blocks and the logs that they cancel, as addresses and bytes."""
+    """Of one instant: files deleted, log files of command blocks, and those that these cancel."""
 
     deleted: list[FileInfo] = field(default_factory=list)
-    commands: dict[str, dict[str, int]] = field(default_factory=dict)
-    logs: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def partitions(self, storage: Storage) -> tuple[RollbackPartition, ...]:
-        deleted = addresses_by_partition(storage, self.deleted)
-        return tuple(
-            RollbackPartition(name, deleted.get(name, ()), (), self.commands.get(name, {}), self.logs.get(name, {}))
-            for name in sorted({*deleted, *self.commands})
-        )
+    commands: list[FileInfo] = field(default_factory=list)
+    cancelled: list[FileInfo] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +91,11 @@ class MetadataRestore:
             raise
         active.to_inflight(instant, Action.RESTORE)
         done = self._roll_back(planned, instant)
-        rollbacks = {
-            item.time: RollbackMetadata(instant, 0, item.time, item.action, done[item.time].partitions(self.storage))
-            for item in planned
-        }
+        rollbacks: dict[str, RollbackMetadata] = {}
+        for item in planned:
+            undone = done[item.time]
+            partitions = what_was_undone(self.storage, undone.deleted, undone.commands, undone.cancelled)
+            rollbacks[item.time] = RollbackMetadata(instant, 0, item.time, item.action, tuple(partitions))
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_restore_metadata(RestoreMetadata(instant, took, planned, rollbacks))
         self.metadata_timeline.complete(instant, Action.RESTORE, metadata)
@@ -173,9 +160,8 @@ class MetadataRestore:
                 if live:
                     written = append_command(self.storage, replace(place, logs=logs), instant, restore)
                     logs = (*logs, written)
-                    commands = rolled_back.commands.setdefault(place.partition, {})
-                    commands[status_address(self.storage, written.path)] = written.size
-                    rolled_back.logs.setdefault(place.partition, {}).update(sizes_by_address(self.storage, live))
+                    rolled_back.commands.append(written)
+                    rolled_back.cancelled.extend(live)
 
     def _sync(self, restore: str) -> None:
         timeline = self.metadata_timeline.active.load()

@@ -46,9 +46,9 @@ from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.rollback import (
+    FileUndo,
     RollbackMetadata,
     RollbackPartition,
-    RollbackRequest,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
@@ -71,14 +71,10 @@ class FileDeletion:
 
     metadata_timeline: MetadataTimeline
 
-    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
-        files = [info for info, _ in files_written_by(self.metadata_timeline.storage, frozenset({failed}))]
-        addresses = addresses_by_partition(self.metadata_timeline.storage, files)
-        return files, [
-            RollbackRequest(partition, files_to_delete=(address,))
-            for partition, found in addresses.items()
-            for address in found
-        ]
+    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[FileUndo]]:
+        storage = self.metadata_timeline.storage
+        files = [info for info, _ in files_written_by(storage, frozenset({failed}))]
+        return files, [FileUndo(_partition_of(info), delete=(plan_address(storage, info.path),)) for info in files]
 
     def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
         """Deletes the files. First the instant stops being completed, so that no reader misses one. Raises
@@ -93,8 +89,7 @@ class FileDeletion:
         late, _ = self.find(timeline, failed)
         if late or timeline.find(failed, Action.DELTA_COMMIT) is not None:
             raise _still_written(failed, late[0].path if late else active.folder)
-        deleted = addresses_by_partition(self.metadata_timeline.storage, files) or {FILES_PARTITION: ()}
-        return [RollbackPartition(partition, addresses) for partition, addresses in deleted.items()]
+        return what_was_undone(self.metadata_timeline.storage, files, (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +102,12 @@ class CommandBlocks:
     def _storage(self) -> Storage:
         return self.metadata_timeline.storage
 
-    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
+    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[FileUndo]]:
         """The log files in which blocks of `failed` count, and requests to cancel them: a look at their headers."""
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
-            RollbackRequest(
-                place.partition,
-                place.file_id,
-                place.base_instant,
-                (),
-                sizes_by_address(self._storage, blocks.live),
+            FileUndo(
+                place.partition, place.file_id, place.base_instant, (), _sizes_by_address(self._storage, blocks.live)
             )
             for place, blocks in groups
             if blocks.live
@@ -135,7 +126,12 @@ class CommandBlocks:
             elif awaited(place) and all(by != rollback for _, by in blocks.commands):
                 append_command(self._storage, place, failed, rollback, behind=1)
         self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
-        return self._undone(failed, rollback, files)
+        commands: list[FileInfo] = []  # those of an earlier attempt included
+        for _, blocks in self._groups(self.metadata_timeline.active.load(), failed):
+            if blocks.live:
+                raise _still_written(failed, blocks.live[0].path)
+            commands.extend(info for info, instant in blocks.commands if instant == rollback)
+        return what_was_undone(self._storage, (), commands, files)
 
     def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
         """Whether an incomplete deltacommit's writer may still put a block there: in `files`, or named inflight."""
@@ -147,19 +143,6 @@ class CommandBlocks:
             stats = decode_commit(profile, path=active.path_of(delta_commit)).partition_to_write_stats
             named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
         return lambda place: place.partition == FILES_PARTITION or (place.partition, place.file_id) in named
-
-    def _undone(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
-        """The commands of `rollback`, those of an earlier attempt included, and the logs in `files`."""
-        commands: dict[str, dict[str, int]] = {}
-        for place, blocks in self._groups(self.metadata_timeline.active.load(), failed):
-            if blocks.live:
-                raise _still_written(failed, blocks.live[0].path)
-            for info, instant in blocks.commands:
-                if instant == rollback:
-                    commands.setdefault(place.partition, {})[status_address(self._storage, info.path)] = info.size
-        logs = {name: sizes_by_address(self._storage, found) for name, found in by_partition(files).items()}
-        names = sorted({*logs, *commands}) or [FILES_PARTITION]
-        return [RollbackPartition(name, (), (), commands.get(name, {}), logs.get(name, {})) for name in names]
 
     def _groups(self, timeline: Timeline, failed: str) -> list[tuple[LatestSlice, BlocksOf]]:
         return [
@@ -194,20 +177,30 @@ def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[F
     ]
 
 
-def by_partition(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
-    found: dict[str, list[FileInfo]] = {}
-    for info in files:
-        found.setdefault(info.path.removeprefix(f"{ROOT}/").rpartition("/")[0], []).append(info)
-    return found
+def what_was_undone(
+    storage: Storage, deleted: Sequence[FileInfo], commands: Sequence[FileInfo], cancelled: Sequence[FileInfo]
+) -> list[RollbackPartition]:
+    """Of each partition: files deleted, log files of command blocks, and those these cancel."""
+
+    def of(partition: str, files: Sequence[FileInfo]) -> list[FileInfo]:
+        return [info for info in files if _partition_of(info) == partition]
+
+    return [
+        RollbackPartition(
+            partition,
+            tuple(plan_address(storage, info.path) for info in of(partition, deleted)),
+            rollback_log_files={status_address(storage, info.path): info.size for info in of(partition, commands)},
+            failed_commit_log_files=_sizes_by_address(storage, of(partition, cancelled)),
+        )
+        for partition in sorted({_partition_of(info) for info in (*deleted, *commands, *cancelled)})
+    ]
 
 
-def addresses_by_partition(storage: Storage, files: Iterable[FileInfo]) -> dict[str, tuple[str, ...]]:
-    return {
-        name: tuple(plan_address(storage, info.path) for info in found) for name, found in by_partition(files).items()
-    }
+def _partition_of(info: FileInfo) -> str:
+    return info.path.removeprefix(f"{ROOT}/").rpartition("/")[0]
 
 
-def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
+def _sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
     return {plan_address(storage, info.path): info.size for info in files}
 
 
@@ -221,7 +214,7 @@ class Footprint:
     delta_commit: Instant | None
     pending_rollback: str | None
     live: list[FileInfo]
-    requests: list[RollbackRequest]
+    requests: list[FileUndo]
 
     def __bool__(self) -> bool:
         return self.delta_commit is not None or self.pending_rollback is not None or bool(self.live)
@@ -290,7 +283,8 @@ class MetadataRollback:
         active.to_inflight(instant, Action.ROLLBACK)
         partitions = self._strategy.undo(failed, instant, footprint.live)
         took = int((time.monotonic() - started) * 1000)
-        metadata = RollbackMetadata(instant, took, failed, Action.DELTA_COMMIT, tuple(partitions))
+        undone = tuple(partitions) or (RollbackPartition(FILES_PARTITION),)
+        metadata = RollbackMetadata(instant, took, failed, Action.DELTA_COMMIT, undone)
         self._metadata_timeline.complete(instant, Action.ROLLBACK, encode_rollback_metadata(metadata))
 
     def _publish(self, rollback: str, changes: FileChanges) -> None:

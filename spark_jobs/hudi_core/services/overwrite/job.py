@@ -2,33 +2,41 @@
 partitions hold (RFC-18).
 
 An exchange brings the rows of a partition together, so that a task has one file open at a time. Nothing of the rows
-comes to the driver.
+comes to the driver. Rows are read at the address that was given, or in a folder that Spark's rows are put into.
+
+Whoever requests the same work again gives the same token, so that it is done once. What a second request comes to:
+verb.py.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 from uuid import uuid4
 
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.errors import ConflictError
+from hudi_core.engine.protocol import Engine, FrameEngine
+from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_row_level
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.context import provenance
+from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.overwrite.plan import (
     Overwrite,
     OverwritePlan,
+    RowsFrom,
     check_no_plans,
     check_not_written,
     check_same_schema,
@@ -43,17 +51,24 @@ from hudi_core.services.overwrite.row_shards import (
     write_combined,
 )
 from hudi_core.services.overwrite.shard_files import RowsTarget, Written, write_shard
-from hudi_core.services.overwrite.source import CountedRows
+from hudi_core.services.overwrite.source import CountedRows, Source
 from hudi_core.services.rewriting.job import Attempt, RewriteJob, commit_metadata
 from hudi_core.services.rewriting.new_file_groups import NewFiles, moved_to, prove_files
 from hudi_core.services.rewriting.other_writers import check_early
 from hudi_core.services.rewriting.proof import Rewritten
-from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_inflight_overwrite
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.replacecommit import TOKEN_KEY, encode_inflight_overwrite, requested_extra
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.claim_file import current_claim, is_decided, is_live
 
 log = logging.getLogger(__name__)
+
+STAGED: Final = ".hoodie/.airflow_hudi/staged"
+"""Folder in the table for rows of queries and DataFrames."""
+LEFT_SECONDS: Final = 7 * 24 * 3600
+"""Age from which rows that a killed run left are deleted by the next one."""
 
 
 class OverwriteJob(RewriteJob[OverwritePlan]):
@@ -184,3 +199,96 @@ def write_rows(run: Run, rows: CountedRows, requirements: StatisticsRequirements
         run_epoch=held.epoch,
         progress=run.progress,
     )
+
+
+@contextmanager
+def source_of(context: TableContext, rows: RowsFrom, engine: Engine, *, dry_run: bool = False) -> Iterator[Source]:
+    """The rows as files; those of a query or a DataFrame are deleted in the end.
+
+    Raises ConfigError for those where the engine has none, and for one that is not valid; ExecutionError.
+    """
+    if rows.source:
+        yield Source(rows.source)
+        return
+    if not isinstance(engine, FrameEngine):
+        raise ConfigError(
+            f"the engine {engine.name} answers no query and has no DataFrames",
+            remedy="use --engine spark, or give a source",
+        )
+    if not dry_run:
+        _delete_left(context)
+    folder = f"{STAGED}/{uuid4().hex}"
+    address = f"{context.uri}/{folder}"
+    try:
+        if rows.query:
+            names = engine.stage_query(rows.query, address, context.storage_options)
+        else:
+            names = engine.stage_dataframe(rows.dataframe, rows.dataframe_args, address, context.storage_options)
+        log.info("the rows of the overwrite are in %s", address)
+        yield Source(address, names)
+    finally:
+        context.storage.delete_folder(folder)
+
+
+def _delete_left(context: TableContext) -> None:
+    for folder in context.storage.list_folders(STAGED):
+        files = context.storage.list_files(folder)
+        if files and max(info.modified for info in files) < time.time() - LEFT_SECONDS:
+            context.storage.delete_folder(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The instant of a token; `metadata` where it is completed."""
+
+    instant: Instant
+    metadata: CommitMetadata | None = None
+
+
+def find_token(context: TableContext, timeline: Timeline, token: str | None, *, archived: bool = True) -> Found | None:
+    """The newest replacecommit with `token`, on the timeline, then in the archive. Raises CorruptFileError."""
+    if token is None:
+        return None
+    active = context.active
+    for item in reversed(timeline.of_actions(Action.REPLACE_COMMIT).instants):
+        try:
+            if item.is_completed:
+                metadata = active.read_commit(item)
+                if metadata.extra_metadata.get(TOKEN_KEY) == token:
+                    return Found(item, metadata)
+                continue
+            path = active.path(item.requested_time, Action.REPLACE_COMMIT, State.REQUESTED)
+            data = active.read_requested(item.requested_time, Action.REPLACE_COMMIT)
+            if requested_extra(data, path=path).get(TOKEN_KEY) == token:
+                return Found(item)
+        except StorageNotFoundError:
+            continue  # rolled back or archived since the listing
+    if not archived:
+        return None
+    history = context.history()
+    replacing = history.timeline().of_actions(Action.REPLACE_COMMIT)
+    for item, metadata in history.commits(replacing):
+        if metadata.extra_metadata.get(TOKEN_KEY) == token:
+            return Found(item, metadata)
+    return None
+
+
+def what_comes_first(context: TableContext, token: str | None) -> str:
+    """For the reason of a dry run: what a run would do before its own work, else empty. Only reads: the age of a
+    heartbeat is by this machine's clock. Raises ConflictError while an owner is at work on the token's instant.
+    """
+    earlier = find_token(context, context.active.load(), token, archived=False)
+    if earlier is None or earlier.metadata is not None:
+        return ""
+    instant = earlier.instant.requested_time
+    claim = current_claim(context.storage, instant)
+    if claim is not None and is_live(context.storage, instant, claim.epoch, now=time.time):
+        raise ConflictError(
+            f"instant {instant}, which has the token, is run by {claim.owner.describe()}",
+            path=claim.path,
+            remedy="wait for it",
+        )
+    attempt = f"{earlier.instant.action} {instant}, an attempt with the token that died"
+    if is_decided(context.storage, instant):
+        return f"; {attempt} once it had decided to complete, would be completed instead"
+    return f"; {attempt}, would be rolled back first"

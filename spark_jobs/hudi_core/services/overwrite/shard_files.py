@@ -1,5 +1,5 @@
 """Writes the rows of a shard to new file groups, one file at a time however many partitions there are. Where rows of a
-query are kept until then: staged_rows.py. Which shard a row is in: row_shards.py.
+query are kept until then: job.py. Which shard a row is in: row_shards.py.
 
 Rows that are marked as deleted are not written (HoodieCreateHandle). How large a row becomes, base files of the table
 show: the source may be compressed in another way, or not at all.

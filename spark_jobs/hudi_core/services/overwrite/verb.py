@@ -1,5 +1,5 @@
 """`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that it was done before
-(tokens.py). What an overwrite replaces: plan.py.
+(job.py). What an overwrite replaces: plan.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from hudi_core.request.results import Progress
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.overwrite.count import counted_rows
-from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.overwrite.job import OverwriteJob, find_token, source_of, what_comes_first
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import find_source
-from hudi_core.services.overwrite.staged_rows import source_of
-from hudi_core.services.overwrite.tokens import find_token, what_comes_first
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
 from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
 from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback

@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, FormatError, StorageExistsError
-from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, is_named_after_another, undo_of
+from hudi_core.filegroup.write.rollback_files import FileRollback, Undone, is_named_after_another, undo_of
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.files_to_undo import sizes_of, used_log_file
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.rollback import (
+    FileUndo,
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
-    RollbackRequest,
     decode_rollback_plan,
     encode_rollback_plan,
     is_of_completed,
@@ -204,6 +204,6 @@ def encode_plan(context: TableContext, target: Instant, steps: Steps) -> bytes:
     """The content of `<R>.rollback.requested` for these steps."""
     requests = []
     for step in steps:
-        delete = tuple(plan_address(context.storage, join(step.partition, name)) for name in step.delete)
-        requests.append(RollbackRequest(step.partition, step.file_id, step.base_instant, delete, step.log_blocks))
+        addresses = (plan_address(context.storage, join(step.partition, name)) for name in step.delete)
+        requests.append(replace(step, delete=tuple(addresses)))
     return encode_rollback_plan(target.requested_time, target.action, requests, completed=target.is_completed)

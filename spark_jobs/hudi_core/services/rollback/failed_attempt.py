@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers, marker_folder
-from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.names import CLAIMS, BaseFileName
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import request
 from hudi_core.services.rollback.files_to_undo import deletion_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.rollback import FileUndo
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import Claim

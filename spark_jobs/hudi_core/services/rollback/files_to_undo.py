@@ -22,12 +22,13 @@ from hudi_core.config.concurrency_config import ROLLBACK_USING_MARKERS
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, TimelineError
 from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block, log_blocks
 from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers
-from hudi_core.filegroup.write.rollback_files import FileUndo, is_named_after_another
+from hudi_core.filegroup.write.rollback_files import is_named_after_another
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.actions.rollback import FileUndo
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import list_partitions

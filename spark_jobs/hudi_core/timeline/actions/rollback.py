@@ -31,16 +31,17 @@ _OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackRequest:
-    """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel. Paths are
-    absolute, without a scheme on local file systems, as real Hudi reads them. `file_id` and `base_instant` are empty
-    for files found by listing. `log_blocks` maps a log file, by name or path, to its bytes.
+class FileUndo:
+    """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel. `delete`
+    are names in `partition`; in a plan absolute paths, without a scheme on local file systems, as real Hudi reads them.
+    `file_id` and `base_instant` are empty for files found by listing. `log_blocks` maps a log file, by name or path, to
+    its bytes.
     """
 
     partition: str
     file_id: str = ""
     base_instant: str = ""
-    files_to_delete: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
     log_blocks: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
@@ -50,12 +51,12 @@ class RollbackPlan:
 
     instant: str
     action: str
-    requests: tuple[RollbackRequest, ...] = ()
+    requests: tuple[FileUndo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What was undone in one partition; paths as in RollbackRequest, but rollback log files have a scheme (`file:`)."""
+    """What was undone in one partition; paths as in a plan, but rollback log files have a scheme (`file:`)."""
 
     partition: str
     deleted: tuple[str, ...] = ()
@@ -79,9 +80,7 @@ class RollbackMetadata:
         return sum(len(part.deleted) for part in self.partitions)
 
 
-def encode_rollback_plan(
-    instant: str, action: str, requests: Iterable[RollbackRequest], *, completed: bool = False
-) -> bytes:
+def encode_rollback_plan(instant: str, action: str, requests: Iterable[FileUndo], *, completed: bool = False) -> bytes:
     """The requested file; its header names this release, and says whether the instant was `completed` when planned."""
     return encode_datum(
         "HoodieRollbackPlan",
@@ -92,7 +91,7 @@ def encode_rollback_plan(
                     "partitionPath": request.partition,
                     "fileId": request.file_id,
                     "latestBaseInstant": request.base_instant,
-                    "filesToBeDeleted": list(request.files_to_delete),
+                    "filesToBeDeleted": list(request.delete),
                     "logBlocksToBeDeleted": dict(request.log_blocks),
                 }
                 for request in requests
@@ -131,8 +130,8 @@ def instant_to_roll_back(raw: dict[str, Any], *, path: str) -> tuple[str, str]:
     return instant, action
 
 
-def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
-    return RollbackRequest(
+def _request(raw: dict[str, Any], path: str) -> FileUndo:
+    return FileUndo(
         check_partition(text(raw, "partitionPath", path=path), source=path),
         text(raw, "fileId", path=path),
         text(raw, "latestBaseInstant", path=path),

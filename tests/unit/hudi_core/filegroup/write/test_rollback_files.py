@@ -9,8 +9,8 @@ import pytest
 from hudi_core.codec.log.blocks import walk
 from hudi_core.errors import FormatError, StorageExistsError
 from hudi_core.filegroup.write.markers import list_markers
-from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, undo_of
-from hudi_core.timeline.actions.rollback import RollbackRequest
+from hudi_core.filegroup.write.rollback_files import FileRollback, undo_of
+from hudi_core.timeline.actions.rollback import FileUndo
 from tests.support.memory_storage import MemoryStorage
 
 FAILED, ROLLBACK = "20260101000000000", "20260102000000000"
@@ -29,7 +29,7 @@ def test_only_files_of_the_failed_instant_are_deleted(caplog: pytest.LogCaptureF
         "/t/.hoodie/hoodie.properties",
     )
     with caplog.at_level(logging.WARNING):
-        step = undo_of(RollbackRequest("p", files_to_delete=addresses), FAILED, source="plan")
+        step = undo_of(FileUndo("p", delete=addresses), FAILED, source="plan")
     assert step.delete == (base(FAILED),)
     assert "plan names 3 files" in caplog.text
 
@@ -39,9 +39,9 @@ def test_only_files_of_the_failed_instant_are_deleted(caplog: pytest.LogCaptureF
 )
 def test_a_log_request_must_name_a_slice(file_id: str, instant: str) -> None:
     with pytest.raises(FormatError, match="no file slice"):
-        undo_of(RollbackRequest("p", file_id, instant, log_blocks={"x": 1}), FAILED, source="plan")
+        undo_of(FileUndo("p", file_id, instant, log_blocks={"x": 1}), FAILED, source="plan")
     with pytest.raises(FormatError, match=r"'\.\.'"):
-        undo_of(RollbackRequest("../p", GROUP, "1"), FAILED, source="plan")
+        undo_of(FileUndo("../p", GROUP, "1"), FAILED, source="plan")
 
 
 def test_a_thousand_files_go_and_those_that_are_gone_count() -> None:

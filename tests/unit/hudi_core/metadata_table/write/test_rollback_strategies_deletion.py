@@ -8,12 +8,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.rollback import (
-    MetadataRollback,
-    addresses_by_partition,
-    by_partition,
-    files_written_by,
-)
+from hudi_core.metadata_table.write.rollback import MetadataRollback, files_written_by, what_was_undone
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata, decode_rollback_plan
@@ -55,8 +50,8 @@ def test_its_files_are_deleted_and_recorded(table: Table) -> None:
     plan_data = table.metadata_timeline.read_requested(rollback, Action.ROLLBACK)
     plan = decode_rollback_plan(plan_data, path="plan")
     assert (plan.instant, plan.action) == (failed, Action.DELTA_COMMIT)
-    assert [len(request.files_to_delete) for request in plan.requests] == [1] * len(written)
-    assert {request.files_to_delete[0] for request in plan.requests} == addresses
+    assert [len(request.delete) for request in plan.requests] == [1] * len(written)
+    assert {request.delete[0] for request in plan.requests} == addresses
     done = table.metadata_timeline.load().get(rollback, Action.ROLLBACK)
     metadata = decode_rollback_metadata(table.metadata_timeline.read_details(done), path="done")
     assert {address for part in metadata.partitions for address in part.deleted} == addresses
@@ -103,8 +98,13 @@ def test_a_writer_that_is_alive_stops_the_rollback(table: Table) -> None:
 
 def test_files_are_grouped_by_their_partition(table: Table) -> None:
     files = [FileInfo(f"{ROOT}/{name}", 1, 0.0) for name in ("files/a", "column_stats/b", "files/c")]
-    assert {name: [info.name for info in found] for name, found in by_partition(files).items()} == {
-        "files": ["a", "c"],
-        "column_stats": ["b"],
+    root = f"{table.path}/{ROOT}"
+    assert {part.partition: part.deleted for part in what_was_undone(table.storage, files, (), ())} == {
+        "files": (f"{root}/files/a", f"{root}/files/c"),
+        "column_stats": (f"{root}/column_stats/b",),
     }
-    assert addresses_by_partition(table.storage, files)["column_stats"] == (f"{table.path}/{ROOT}/column_stats/b",)
+    logs = what_was_undone(table.storage, (), files[:1], files[1:])
+    assert {part.partition: (part.rollback_log_files, part.failed_commit_log_files) for part in logs} == {
+        "column_stats": ({}, {f"{root}/column_stats/b": 1}),
+        "files": ({f"file:{root}/files/a": 1}, {f"{root}/files/c": 1}),
+    }

@@ -21,9 +21,9 @@ from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.rollback import (
+    FileUndo,
     RestoredInstant,
     RestorePlan,
-    RollbackRequest,
     encode_restore_plan,
     encode_rollback_plan,
 )
@@ -184,7 +184,7 @@ def test_a_pending_rollback_that_cannot_be_followed_stops_a_restore_before_it_de
     plan = RestorePlan(target, tuple(RestoredInstant(time, Action.DELTA_COMMIT) for time in (newest, middle)))
     now = context.new_instant(context.active.load())
     context.active.create_requested(now, Action.RESTORE, encode_restore_plan(plan))
-    wrong = RollbackRequest("2024-01-01", "../f", "001", (), {"a": 1})
+    wrong = FileUndo("2024-01-01", "../f", "001", (), {"a": 1})
     pending = context.new_instant(context.active.load())
     context.active.create_requested(
         pending, Action.ROLLBACK, encode_rollback_plan(middle, Action.DELTA_COMMIT, [wrong])

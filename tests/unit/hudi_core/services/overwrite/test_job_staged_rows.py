@@ -11,8 +11,8 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.services.overwrite.job import STAGED
 from hudi_core.services.overwrite.plan import Overwrite, RowsFrom
-from hudi_core.services.overwrite.staged_rows import STAGED
 from hudi_core.services.overwrite.verb import replace_partitions
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.table import HudiTable

@@ -11,7 +11,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.write.lifetime import drop_metadata_table
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.overwrite.tokens import find_token
+from hudi_core.services.overwrite.job import find_token
 from hudi_core.verbs.overwrite import DeletePartitionRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
