@@ -38,9 +38,11 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION, RECORD_INDEX
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
 TURNS = 7
@@ -49,13 +51,25 @@ FEW_TURNS = 3
 SINGLES = 50
 BATCHES = (100, 1_000, 10_000, 100_000)
 WIDE = 5_000
+
+
+def uncompacted_slices(view: FileSystemView, partition: str) -> list[FileSlice]:
+    """The newest slice of each file group, or that which a pending compaction takes."""
+    newest: dict[FileGroupId, FileSlice] = {}
+    for item in view.all_slices(partition):
+        compaction = view.pending.compaction_of(item.file_group)
+        if compaction is None or item.base_instant < compaction:
+            newest.setdefault(item.file_group, item)
+    return list(newest.values())
+
+
 VERBS = {
     "getAllBaseFiles": FileSystemView.all_base_files,
     "getAllFileGroups": FileSystemView.all_file_groups,
     "getAllFileSlices": FileSystemView.all_slices,
     "getLatestBaseFiles": FileSystemView.latest_base_files,
     "getLatestFileSlices": FileSystemView.latest_slices,
-    "getLatestUnCompactedFileSlices": FileSystemView.latest_uncompacted_slices,
+    "getLatestUnCompactedFileSlices": uncompacted_slices,
 }
 
 

@@ -66,9 +66,6 @@ def test_both_listings_give_one_view() -> None:
             assert by_metadata.all_slices(partition) == by_storage.all_slices(partition), name
             assert by_metadata.latest_slices(partition) == by_storage.latest_slices(partition), name
             assert by_metadata.latest_merged_slices(partition) == by_storage.latest_merged_slices(partition), name
-            assert by_metadata.latest_uncompacted_slices(partition) == by_storage.latest_uncompacted_slices(
-                partition
-            ), name
             assert replaced_groups(by_metadata, partition) == replaced_groups(by_storage, partition), name
         assert groups_in_pending_clustering(by_metadata) == groups_in_pending_clustering(by_storage)
         compared[name.split("/")[0]] += 1

@@ -87,12 +87,12 @@ def test_real_hudi_compacts_the_slices_that_we_see(
         complete_at(table, requested, completion)
     assert logs_by_slice(view_of(table)) == expected
     assert_same_rows(rows(table), hudi_1_2.snapshot(table, metadata=False), ignore=())
+    before = view_of(table)
     instant = hudi_1_2.ask("schedule_compaction", base=str(table), options=WITHOUT_METADATA)
     assert instant
-    view = view_of(table)
-    planned = {group: operation for group, (_, operation) in view.pending.compacting.items()}
-    for partition in view.partitions():
-        for item in view.latest_uncompacted_slices(partition):
+    planned = {group: operation for group, (_, operation) in view_of(table).pending.compacting.items()}
+    for partition in before.partitions():
+        for item in before.latest_slices(partition):
             operation = planned.pop(item.file_group)
             assert operation.base_instant == item.base_instant
             assert operation.base_file == (item.base_file.name if item.base_file else None)

@@ -17,8 +17,6 @@ log = logging.getLogger(__name__)
 
 _NAMED: Final = 5
 """Instants that a message names at most."""
-_READERS: Final = 16
-"""Commit files that are read at once: the work is waiting for storage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ it. Hudi 0.15 fails there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -90,21 +90,15 @@ class FileSystemView:
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest slice of each file group, to which writers append: empty after a compaction was requested."""
-        return _newest(self.file_groups(partition), lambda _: True)
+        return [group.slices[0] for group in self.file_groups(partition) if group.slices]
 
     def latest_slices_up_to(self, partition: str, as_of: str) -> list[FileSlice]:
         """The newest slice with files and a base instant at or before `as_of` of each file group."""
-        groups = self.file_groups(partition, as_of)
-        return _newest(groups, lambda file_slice: file_slice.base_instant <= as_of and not file_slice.is_empty)
-
-    def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
-        """The newest slice of each file group, or that which a pending compaction takes, without later logs."""
-
-        def is_before_compaction(file_slice: FileSlice) -> bool:
-            compaction = self.pending.compaction_of(file_slice.file_group)
-            return compaction is None or file_slice.base_instant < compaction
-
-        return _newest(self.file_groups(partition), is_before_compaction)
+        slices = (
+            [item for item in group.slices if item.base_instant <= as_of and not item.is_empty]
+            for group in self.file_groups(partition, as_of)
+        )
+        return [of_group[0] for of_group in slices if of_group]
 
     def latest_merged_slices(self, partition: str, as_of: str | None = None) -> list[FileSlice]:
         """What a snapshot query reads: the newest slice of each file group with rows. Where a compaction of the group
@@ -148,11 +142,6 @@ class FileSystemView:
         """A query as of now needs no check: the compaction of a downgrade begins the newest slices."""
         if as_of is not None and self._slicing.is_by_name:
             refuse_cut_off(group, file_slice)
-
-
-def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> list[FileSlice]:
-    newest = (next(filter(keep, group.slices), None) for group in groups)
-    return [file_slice for file_slice in newest if file_slice is not None]
 
 
 def load_view(

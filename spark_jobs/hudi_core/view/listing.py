@@ -137,6 +137,10 @@ class CommittedSizes:
                 known = self._least.get(stat.path, (0, ""))
                 self._least[stat.path] = max(known, (least_size(stat), instant.requested_time))
 
+    def names(self, path: str) -> bool:
+        """Whether a commit of the timeline says that it wrote the file."""
+        return path in self._least
+
     def cut(self, info: FileInfo) -> str | None:
         """What a commit says against the bytes of a file; None where it has as many as are known of."""
         size, instant = self._least.get(info.path, (0, ""))

@@ -1,5 +1,5 @@
 """`doctor`: looks at a table from all sides and writes nothing, so ages are measured by this process's clock. The
-checks: instants.py, writers.py, wheels.py, listings.py, stored_files.py, compression.py.
+checks: instants.py, writers.py, clocks.py, wheels.py, listings.py, stored_files.py, compression.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from hudi_core.config.concurrency_config import CONCURRENCY_MODE, STALLED_MINUTES
 from hudi_core.metadata_table.write.lifetime import is_drop_unfinished
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor import compression, instants, listings, stored_files, wheels, writers
+from hudi_core.services.doctor import clocks, compression, instants, listings, stored_files, wheels, writers
 from hudi_core.services.doctor.findings import DataFiles, Finding
 from hudi_core.services.doctor.wheels import ExecutorObservations, Wheel
 from hudi_core.services.rollback.failed_writes import heartbeats_of
@@ -42,7 +42,7 @@ class DoctorReport:
     version: int
     findings: tuple[Finding, ...]
     writer_options: tuple[writers.WriterOption, ...]
-    clock: writers.ClockObservations
+    clock: clocks.ClockObservations
     lock: writers.LockObservations
     store: StoreObservations
     wheels: tuple[Wheel, ...]
@@ -71,7 +71,7 @@ def examine(
         options = {**({mode: context.config.raw[mode]} if mode in context.config.raw else {}), **context.options}
         stalled_after = STALLED_MINUTES.read(context.options) * 60.0
         codecs = compression.read_compression(context, timeline, files=files)
-        clock = writers.read_clocks(context, timeline, modified, now)
+        clock = clocks.read_clocks(context, timeline, modified, now)
         lock = writers.read_lock(context, context.options, now)
         storage = context.storage
         store = StoreObservations(scheme, storage.supports_exclusive_create, storage.supports_conditional_write)
@@ -87,9 +87,9 @@ def examine(
             *writers.blocking_lock(lock, stalled_after),
             *writers.writers(options, lock.provider, eager, others),
             *writers.unnamed_indexes(options, context.config),
-            *writers.timeline_zone(clock),
-            *writers.clock_skew(clock),
-            *writers.instant_ahead(clock),
+            *clocks.timeline_zone(clock),
+            *clocks.clock_skew(clock),
+            *clocks.instant_ahead(clock),
             *instants.overtaken(data),
             *instants.latest_indexing(timeline),
             *metadata_drop(context),

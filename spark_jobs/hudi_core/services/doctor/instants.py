@@ -13,8 +13,8 @@ from typing import Final
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.clocks import moment_of
 from hudi_core.services.doctor.findings import DataFiles, Finding, duration
-from hudi_core.services.doctor.writers import moment_of
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.takeover import PendingPlan, advice, find_pending, unblocked_by
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant, State

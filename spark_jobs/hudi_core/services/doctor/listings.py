@@ -91,9 +91,9 @@ def _named(paths: Iterable[str]) -> str:
 
 
 def listings(files: DataFiles) -> Iterator[Finding]:
-    """Entries without a file, committed base files without an entry, entries of another size, an unreadable list. While
-    a clean, rollback or restore is inflight both lists may be right. Raises FormatError for a damaged commit or
-    rollback of a merge-on-read table of version 6.
+    """Entries without a file, base files that a commit names without an entry, entries of another size, an unreadable
+    list. While a clean, rollback or restore is inflight both lists may be right. Raises FormatError for a damaged
+    commit or rollback of a merge-on-read table of version 6.
     """
     if not files.context.has_metadata_table or deletions_at_work(files.timeline):
         return
@@ -109,6 +109,7 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
     metadata, committed = files.metadata, files.timeline.commits().requested_times
     missing, unlisted, hidden, wrong_size = Counted[str](), Counted[str](), Counted[str](), Counted[str]()
     wrong: list[str] = []
+    of_commits: list[str] = []
     not_walked = set(metadata.partitions())
     for partition, infos in files.by_partition.items():
         not_walked.discard(partition)
@@ -117,7 +118,7 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
         for name in sorted(there.keys() - listed.keys()):
             parsed = parse_data_file(name)
             if isinstance(parsed, BaseFileName) and parsed.instant in committed:
-                unlisted.add(join(partition, name))
+                of_commits.append(join(partition, name))
         for name in sorted(there.keys() & listed.keys()):
             info = there[name]
             if listed[name] != info.size and is_wrong_size(listed[name], info, written):
@@ -127,6 +128,7 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
         names = {info.name for info in files.storage.list_files(partition)}
         for name in sorted(metadata.list_files(partition)):
             (hidden if name in names else missing).add(join(partition, name))
+    unlisted.add(*_named_by_commits(files, of_commits))
     if unlisted.count:
         yield Finding(
             "metadata_unlisted",
@@ -151,6 +153,14 @@ def _differences(files: DataFiles, written: Mapping[str, int] | None) -> Iterato
         what = f"the metadata table has the wrong size of {wrong_size.named()}: readers that use it fail, or miss rows"
         fix = f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}"
         yield Finding("metadata_wrong_size", "error", what, fix, path=wrong[0])
+
+
+def _named_by_commits(files: DataFiles, paths: list[str]) -> list[str]:
+    """Without those of failed task attempts; all of them beside a commit that cannot be read."""
+    try:
+        return [path for path in paths if files.sizes.names(path)]
+    except (FormatError, StorageNotFoundError):
+        return paths
 
 
 _SHOWN: Final = 5

@@ -233,5 +233,5 @@ class Initializations:
 def _rows_of(context: TableContext, item: FileSlice) -> int:
     if item.base_file is None:
         return 0
-    with open_base_file(context.storage, item.base_file.path) as file, file:
+    with open_base_file(context.storage, item.base_file.path) as file:
         return file.num_rows

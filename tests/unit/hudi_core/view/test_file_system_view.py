@@ -259,15 +259,6 @@ def test_latest_slices_up_to_a_time_around_a_pending_compaction() -> None:
     ]
 
 
-def test_latest_uncompacted_slices() -> None:
-    listing = Listing(base("001"), log("001"), log("003"), base("002", file_id="g-0"))
-    view = FileSystemView(listing, timeline_of(COMPACTING), PendingWork({"003": plan("f-0")}))
-    assert [names_of(item) for item in view.latest_uncompacted_slices("p")] == [
-        [base("001"), log("001")],
-        [base("002", file_id="g-0")],
-    ]
-
-
 _instants = st.integers(1, 9).map(lambda number: f"{number:03d}")
 _files = st.lists(
     st.one_of(

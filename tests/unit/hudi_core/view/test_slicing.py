@@ -134,8 +134,6 @@ def test_readers_merge_the_two_slices_of_a_pending_compaction_in_scan_order() ->
         "001",
         [base("001"), log("003"), log("004"), log("003", tail=".cdc")],
     )
-    (uncompacted,) = view.latest_uncompacted_slices("p")
-    assert names_of(uncompacted) == [base("001"), log("004")]
     (latest,) = view.latest_slices("p")
     assert names_of(latest) == [log("003"), log("003", tail=".cdc")]
     (before,) = view.latest_merged_slices("p", as_of="004")

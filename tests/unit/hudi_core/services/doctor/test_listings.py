@@ -20,12 +20,18 @@ def compared_lists(table: Path) -> list[Finding]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_metadata_table_and_the_storage_that_differ(golden: Golden, version: str) -> None:
+def test_the_metadata_table_and_the_storage_that_differ(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     table = golden(version, "mor_compacted").table
-    newest = context_of(table).active.load().commits().instants[0].requested_time
-    gone, *_ = sorted(table.glob("*/*.parquet"))
-    late = gone.with_name(f"late-0_0-0-0_{newest}.parquet")
-    gone.rename(late)
+    gone, *_, late = sorted(table.glob("*/*.parquet"))
+    gone.unlink()
+    listed = MetadataTable.list_files
+    monkeypatch.setattr(
+        MetadataTable,
+        "list_files",
+        lambda self, at: {name: size for name, size in listed(self, at).items() if name != late.name},
+    )
     found = {finding.rule: finding.path for finding in findings(table)}
     assert found["metadata_unlisted"] == late.relative_to(table).as_posix()
     assert found["metadata_missing_file"] == gone.relative_to(table).as_posix()
@@ -37,6 +43,18 @@ def test_the_metadata_table_and_the_storage_that_differ(golden: Golden, version:
     assert not {"metadata_unlisted", "metadata_missing_file"} & set(rules(table)), (
         "a clean at work has deleted, and not recorded it yet"
     )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_file_of_a_failed_task_attempt_of_a_completed_commit_is_to_be_unlisted(golden: Golden, version: str) -> None:
+    """The commit names the file of the attempt that succeeded; readers do not take the other one."""
+    table = golden(version, "cow_basic").table
+    newest = context_of(table).active.load().commits().instants[-1].requested_time
+    written = next(path for path in sorted(table.glob("*/*.parquet")) if path.stem.endswith(newest))
+    file_id, _, instant = written.stem.split("_")
+    attempt = written.with_name(f"{file_id}_7-77-777_{instant}.parquet")
+    attempt.write_bytes(written.read_bytes())
+    assert "metadata_unlisted" not in {finding.rule for finding in compared_lists(table)}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

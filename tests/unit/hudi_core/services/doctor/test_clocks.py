@@ -5,14 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from hudi_core.services.doctor.clocks import ClockObservations, clock_skew, instant_ahead, read_clocks, timeline_zone
 from hudi_core.services.doctor.findings import Finding
-from hudi_core.services.doctor.writers import (
-    ClockObservations,
-    clock_skew,
-    instant_ahead,
-    read_clocks,
-    timeline_zone,
-)
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant
