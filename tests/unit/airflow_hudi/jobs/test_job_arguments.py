@@ -18,9 +18,9 @@ from airflow_hudi.jobs.job_arguments import (
 )
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
-from hudi_core.verbs.examine import DoctorRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.verbs import DoctorRequest
 
 RUN = RunRequest("s3://lake/my trips", "compaction", when={"commits": "5"}, options={"hoodie.x": "1"})
 HARD = replace(

@@ -15,7 +15,6 @@ from hudi_core.errors import ConfigError, OrphanFilesError, StorageNotFoundError
 from hudi_core.metadata_table.write.lifetime import drop_partitions
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.one_look import OneLookStorage
-from hudi_core.verbs.examine import DoctorRequest
 from hudi_core.verbs.instants import (
     RestoreRequest,
     RollbackRequest,
@@ -28,10 +27,10 @@ from hudi_core.verbs.metadata import (
     MetadataCreateRequest,
     MetadataDropRequest,
     MetadataUpdateRequest,
-    MetadataValidateRequest,
 )
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.verbs import DoctorRequest, MetadataValidateRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_archives import TIGHT
