@@ -215,7 +215,7 @@ def openings(scratch: Path, active: int, archived: int, turns: int = 9) -> dict[
         found[name] = {"active": active, "archived": count, **middle}
     metadata_snapshot = HudiTable.open(str(table))
     started = time.perf_counter()
-    context = metadata_snapshot._context
+    context = metadata_snapshot.context
     assert len(load_history(context.storage, context.config).instants()) == archived
     found["listing_all_archived_ms"] = round((time.perf_counter() - started) * 1000, 1)
     return found

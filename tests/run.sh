@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of `make test`: nine parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM. Interop is one long chain of jobs of real Hudi: the other parts give way to it. The unit tests
-# of hudi_core that are not slow run under coverage, all others without it. A skipped test is a failure: a part that is
+# of hudi_core and hudi_health that are not slow run under coverage, all others without it. A skipped test is a failure: a part that is
 # missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -26,18 +26,18 @@ part() { # name, options and paths
     return "$code"
 }
 export -f part
-elsewhere="$(printf -- ' --ignore=tests/%s' interop torture unit/hudi_core faults golden airflow contract fuzz hostile)"
+elsewhere="$(printf -- ' --ignore=tests/%s' interop torture unit/hudi_core unit/hudi_health faults golden airflow contract fuzz hostile)"
 export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop tests/torture
-inside -p tests.support.coverage_plugin tests/unit/hudi_core
+inside -p tests.support.coverage_plugin tests/unit/hudi_core tests/unit/hudi_health
 airflow tests/airflow
 others tests $elsewhere
 contract tests/contract
 golden tests/golden
 faults tests/faults
-slow tests/unit/hudi_core
+slow tests/unit/hudi_core tests/unit/hudi_health
 hostile tests/fuzz tests/hostile
 PARTS
 tested=$?

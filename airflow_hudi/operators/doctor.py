@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from airflow_hudi.operators.base import BaseHudiOperator, listed
 from hudi_core.request.texts import check_choice
-from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
+from hudi_health.verbs import DoctorRequest, ProbeStoreRequest
 
 SEVERITIES = ("error", "warning", "info")
 FAIL_ON = SEVERITIES[:2]

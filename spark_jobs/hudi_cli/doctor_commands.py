@@ -36,7 +36,9 @@ def doctor(
 
     Nothing is written. The exit code is 0 also when there are findings.
     """
-    document = target.open(option).doctor(files=not timeline_only).to_dict()
+    from hudi_health.table import doctor_report  # not for help
+
+    document = doctor_report(target.open(option), files=not timeline_only).to_dict()
     output.result(document, report_lines(document, output.width))
 
 
@@ -59,8 +61,8 @@ def probe_store(
     Reports whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes
     it. A store that cannot carry a timeline ends with exit code 1.
     """
-    from hudi_core.storage.probe import probe  # not for help
     from hudi_core.storage.registry import open_storage
+    from hudi_health.probe import probe  # not for help
 
     report = probe(open_storage(target.table, target.storage_options()), writers, rounds)
     document = report.to_json()

@@ -51,8 +51,10 @@ def validate(
     Nothing is written. Every listed data file is read once, and the rows of the latest slices. The exit code is 1 when
     anything differs.
     """
+    from hudi_health.table import validate_metadata  # not for help
+
     opened = target.open(option)
-    report = opened.validate_metadata()
+    report = validate_metadata(opened)
     document = report.to_dict()
     output.result(document, _differences(opened.config.name, document))
     return None if report.is_clean else EXIT_FAILED
@@ -75,8 +77,10 @@ def perf(
     All partitions, all files, the files of a partition, and lookups in the indexes that the table has, or in those of
     --partition alone. Nothing is written.
     """
+    from hudi_health.table import metadata_timings  # not for help
+
     opened = target.open(option)
-    document = opened.metadata_timings(partitions).to_dict()
+    document = metadata_timings(opened, partitions).to_dict()
     output.result(document, [timing_table(opened.config.name, document)])
 
 

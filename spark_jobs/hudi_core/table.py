@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from hudi_core.query.show import ShownInstant
     from hudi_core.request.policy import Policy
     from hudi_core.services.context import TableContext
-    from hudi_core.services.doctor.examine import DoctorReport
     from hudi_core.services.engine_choice import Choice
-    from hudi_core.services.metadata.perf import Timings
-    from hudi_core.services.metadata.validate.check import ValidationReport
     from hudi_core.services.policy import Decisions
     from hudi_core.services.restore.savepoint import Savepoint
     from hudi_core.timeline.actions.commit import CommitTotals
@@ -104,18 +101,18 @@ class HudiTable:
 
     def archived(self, active: Timeline) -> list[Instant]:
         """The archived instants that `active` does not hold: archival copies instants before it removes them."""
-        history = self._context.history().timeline()
+        history = self.context.history().timeline()
         return [item for item in history if active.find(item.requested_time, item.action) is None]
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
         """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property has one."""
         from hudi_core.filegroup.read.schema_resolver import table_schema
 
-        return table_schema(self._context.storage, self._context.config, timeline or self.timeline())
+        return table_schema(self.context.storage, self.context.config, timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
         """The file slices now. Raises MetadataUnavailableError for `on` when there is no metadata table to read."""
-        return self._context.view(self.timeline(), metadata)
+        return self.context.view(self.timeline(), metadata)
 
     def plan(
         self,
@@ -139,7 +136,7 @@ class HudiTable:
 
         chosen = None if columns is None else tuple(columns)
         request = ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)
-        return plan_read(self._context, request)
+        return plan_read(self.context, request)
 
     def read(
         self,
@@ -159,7 +156,7 @@ class HudiTable:
         """
         plan = self.plan(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
         corrupt: list[CorruptBlock] = []
-        batches = plan.batches(self._data, corrupt.append)
+        batches = plan.batches(self.data, corrupt.append)
         return ReadResult(plan.schema, batches, plan.files_read, plan.files_pruned, corrupt)
 
     def files(
@@ -171,8 +168,8 @@ class HudiTable:
         from hudi_core.query.plan import as_of_instant
 
         timeline = self.timeline()
-        instant = None if as_of is None else as_of_instant(self._context, timeline, as_of)
-        view = self._context.view(timeline, metadata)
+        instant = None if as_of is None else as_of_instant(self.context, timeline, as_of)
+        view = self.context.view(timeline, metadata)
         partitions = view.partitions() if partition is None else [partition]
         found = [item for name in partitions for item in view.latest_merged_slices(name, instant)]
         if not found and partition is not None and partition not in view.partitions():
@@ -184,7 +181,7 @@ class HudiTable:
     def show(self, instant: str, action: str | None = None) -> ShownInstant:
         from hudi_core.query.show import show_instant
 
-        return show_instant(self._context, instant, action)
+        return show_instant(self.context, instant, action)
 
     def commit_totals(
         self, active: Collection[Instant], archived: Collection[Instant] = ()
@@ -193,35 +190,20 @@ class HudiTable:
         from hudi_core.timeline.actions.commit import CommitTotals, commit_totals
 
         totals = commit_totals(active, self._active.read_commit)
-        older = self._context.history().commits(archived) if archived else ()
+        older = self.context.history().commits(archived) if archived else ()
         return {**totals, **{instant: CommitTotals.of(commit) for instant, commit in older}}
 
     def savepoints(self) -> list[Savepoint]:
         from hudi_core.services.restore.savepoint import savepoint_list
 
-        return savepoint_list(self._context)
-
-    def doctor(self, *, files: bool = True) -> DoctorReport:
-        from hudi_core.services.doctor.examine import examine
-
-        return examine(self._context, files=files)
+        return savepoint_list(self.context)
 
     def due(self, policy: Policy) -> Decisions:
         """Which services the policy finds due now, and why; nothing is written. See services.policy."""
         from hudi_core.services.policy import decide
 
         with one_look(self._storage):
-            return decide(self._context, policy, Owner.current())
-
-    def validate_metadata(self) -> ValidationReport:
-        from hudi_core.services.metadata.validate.run import validate
-
-        return validate(self._context, self._data)
-
-    def metadata_timings(self, partition_types: Collection[str] = ()) -> Timings:
-        from hudi_core.services.metadata.perf import measure
-
-        return measure(self._context, self._data, partition_types)
+            return decide(self.context, policy, Owner.current())
 
     def nothing_to_do(self, request: Request) -> Result | None:
         """See Request.nothing."""
@@ -271,25 +253,25 @@ class HudiTable:
         return exit_code_of_changes(self._storage)
 
     @cached_property
-    def _context(self) -> TableContext:
+    def context(self) -> TableContext:
         from hudi_core.services.context import TableContext
 
         return TableContext(self.uri, self._storage, self.config, self._active, self._options, self._storage_options)
 
     @cached_property
-    def _data(self) -> Storage:
+    def data(self) -> Storage:
         """The storage of the data path."""
         from hudi_core.storage.arrow_store import open_data_storage
 
         return open_data_storage(self.uri, self._storage_options)
 
     def _context_of(self, request: Request) -> TableContext:
-        options = {**self._context.options, **request.options}
+        options = {**self.context.options, **request.options}
         if request.allow_corrupt_log_blocks:
             options[ALLOW_CORRUPT.name] = "true"
         check_options(options)
-        config = TableConfig.load(self._context.storage)
-        return replace(self._context, config=config, options=options)
+        config = TableConfig.load(self.context.storage)
+        return replace(self.context, config=config, options=options)
 
 
 def _owner_of(request: Request) -> Owner:

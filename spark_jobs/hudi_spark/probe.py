@@ -1,5 +1,5 @@
 """Checks, before anything is written, which of the required wheels Spark's executors have. Which modules those are:
-hudi_core/config/engine_config.py. What the doctor says of them: hudi_core/services/doctor/wheels.py.
+hudi_core/config/engine_config.py. What the doctor says of them: hudi_health/doctor/wheels.py.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hudi_core.errors import ConfigError
 
-PACKAGES = ("hudi_core", "hudi_spark")
+PACKAGES = ("hudi_core", "hudi_health", "hudi_spark")
 VENDOR = "_vendor"
 """Folder in the zip of third-party pure Python, used only where an executor or the driver lacks the wheel."""
 VENDORED = ("fastavro", "sqlglot")

@@ -11,13 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = (
-    "airflow_hudi",
-    "spark_jobs/hudi_core",
-    "spark_jobs/hudi_spark",
-    "spark_jobs/hudi_submit",
-    "spark_jobs/hudi_cli",
-)
+ENGINE = ("hudi_core", "hudi_health", "hudi_spark", "hudi_submit", "hudi_cli")
+PRODUCT = ("airflow_hudi", *(f"spark_jobs/{package}" for package in ENGINE))
 CORE = ROOT / "spark_jobs" / "hudi_core"
 CORE_TESTS = ROOT / "tests" / "unit" / "hudi_core"
 MAX_MODULES = 16

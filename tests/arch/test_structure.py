@@ -47,7 +47,7 @@ def test_the_layers_hold() -> None:
 )
 def test_a_planted_violation_is_caught(tmp_path: Path, module: str, line: str) -> None:
     """The contracts count imports inside functions and under TYPE_CHECKING, and packages that are not declared."""
-    for package in ("hudi_core", "hudi_spark", "hudi_submit", "hudi_cli"):
+    for package in ("hudi_core", "hudi_health", "hudi_spark", "hudi_submit", "hudi_cli"):
         (tmp_path / package).symlink_to(ROOT / "spark_jobs" / package)
     (tmp_path / "hudi_core").unlink()
     subprocess.run(["cp", "-r", str(ROOT / "spark_jobs" / "hudi_core"), str(tmp_path)], check=True)

@@ -9,6 +9,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.verbs.run import RunRequest
+from hudi_health.table import validate_metadata
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.support.golden_cleans import SKEW, before_clean, data_files
 from tests.support.golden_data import GoldenCase
@@ -42,7 +43,7 @@ def test_a_clean_of_real_hudi_is_run(
     assert [item for item in keys(server, key) if not item.startswith(".hoodie/")] == data_files(case.after())
     for metadata in ("on", "off") if has_metadata_table(case.table) else ("off",):
         assert_same_rows(rows(table, metadata), read_parquet(case.expected / "after_snapshot.parquet"))  # type: ignore[arg-type]
-        assert metadata == "off" or table.validate_metadata().differences == ()
+        assert metadata == "off" or validate_metadata(table).differences == ()
     left = [
         item
         for item in keys(server, key, ".hoodie/")

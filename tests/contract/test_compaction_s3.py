@@ -9,6 +9,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.verbs.run import RunRequest
+from hudi_health.table import validate_metadata
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
@@ -54,7 +55,7 @@ def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case
     assert server.conditional_puts - before > 5
     for metadata in ("on", "off"):
         assert_same_rows(rows(table, metadata), read_parquet(found.expected / "after_snapshot.parquet"))
-    assert table.validate_metadata().differences == ()
+    assert validate_metadata(table).differences == ()
     assert table.run(RunRequest(uri, "compaction", instant=done.instant), LocalEngine(2)).instants[0].files_written == 0
     left = [".hoodie/.temp/", ".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"]
     assert [keys(server, f"{version}-{case}-{lost_answers}", below) for below in left] == [[], [], [], []]

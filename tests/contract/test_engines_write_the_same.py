@@ -19,6 +19,7 @@ from hudi_core.table import HudiTable
 from hudi_core.verbs.metadata import MetadataCreateRequest
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.table import validate_metadata
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import FROM_ONE
@@ -94,7 +95,7 @@ def seen(table: Path) -> dict[str, Any]:
         "files": files_of(table),
         "timeline": [(item.requested_time, item.action, item.state.value) for item in opened.timeline()],
         "indexes": sorted(opened.config.metadata_partitions),
-        "differences": opened.validate_metadata().to_dict()["differences"] if opened.config.metadata_partitions else [],
+        "differences": validate_metadata(opened).to_dict()["differences"] if opened.config.metadata_partitions else [],
     }
 
 

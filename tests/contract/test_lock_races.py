@@ -18,10 +18,10 @@ import pytest
 
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.probe import FOLDER, probe
 from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.dynamodb import DynamodbLock
 from hudi_core.transaction.owner import Owner
+from hudi_health.probe import FOLDER, probe
 from tests.contract.lock_providers import TABLE, LockSpec
 from tests.contract.racing import CheckThenPut, Round, fair, race_for_creates, race_for_lock, several
 from tests.contract.racing_servers import CHOICE

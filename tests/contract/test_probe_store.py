@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
+from hudi_health.probe import probe
 from tests.contract.racing import CheckThenPut
 from tests.contract.racing_servers import RacingServer, racing_server
 from tests.support.golden_data import GoldenCase

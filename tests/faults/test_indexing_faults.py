@@ -29,6 +29,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.faults.test_clean_faults import leftovers
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
@@ -99,7 +100,7 @@ class End:
 
 
 def differences(path: Path) -> list[str]:
-    return [f"{item.partition_type}: {item.what}" for item in HudiTable.open(str(path)).validate_metadata().differences]
+    return [f"{item.partition_type}: {item.what}" for item in validate_metadata(HudiTable.open(str(path))).differences]
 
 
 def schedule(path: Path, options: Mapping[str, str]) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.services.doctor import instants
-from hudi_core.services.doctor.examine import examine
-from hudi_core.services.doctor.findings import Finding
 from hudi_core.timeline.instant import Action
 from hudi_core.view.slicing import Slicing
+from hudi_health.doctor import instants
+from hudi_health.doctor.examine import examine
+from hudi_health.doctor.findings import Finding
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows

@@ -31,6 +31,7 @@ from hudi_core.services.metadata.maintain import create_metadata, update_metadat
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
@@ -135,7 +136,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
 
 
 def findings(path: Path) -> list[Any]:
-    return list(HudiTable.open(str(path), options=READS).validate_metadata().differences)
+    return list(validate_metadata(HudiTable.open(str(path), options=READS)).differences)
 
 
 def dead_process() -> Owner:

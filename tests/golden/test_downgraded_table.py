@@ -12,7 +12,7 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.table import HudiTable
 from tests.support.hudictl_runner import hudictl
-from tests.unit.hudi_core.services.doctor.test_examine import findings
+from tests.unit.hudi_health.doctor.test_examine import findings
 
 Reported = Callable[[str], Path]
 WHERES = {"id = 'k1'": 1, "ts > 1": 4, "v = 'v2' and part = 'p0'": 2, "v = 'none'": 0}

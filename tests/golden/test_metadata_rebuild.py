@@ -20,6 +20,7 @@ from hudi_core.services.metadata.index_drop import drop_metadata
 from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import golden_cases, open_case
 from tests.support.metadata_records import Table
@@ -65,7 +66,7 @@ NEEDS_REST = "cannot begin while actions of the table are pending"
 
 
 def findings(table: Table) -> list[Any]:
-    return list(HudiTable.open(str(table.path), options=READS).validate_metadata().differences)
+    return list(validate_metadata(HudiTable.open(str(table.path), options=READS)).differences)
 
 
 @pytest.mark.parametrize(

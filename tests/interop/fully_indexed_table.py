@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
+from hudi_health.table import validate_metadata
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.judged import BASE_OPTIONS, KEEP_ONE, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
@@ -272,7 +273,7 @@ class FullyIndexedTable(Judged):
         """What our validation finds; it leaves nothing out but the statistics of the partition column, whose values
         queries take from the path.
         """
-        report = HudiTable.open(str(self.base), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
+        report = validate_metadata(HudiTable.open(str(self.base), options={"airflow_hudi.read.zone": "UTC"}))
         not_checked = [
             str(item)
             for item in report.not_checked

@@ -13,6 +13,7 @@ import pytest
 
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
+from hudi_health.table import doctor_report
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files, open_context
@@ -79,7 +80,7 @@ def log_files(table: Judged) -> set[str]:
 
 
 def findings(table: Judged) -> list[str]:
-    found = HudiTable.open(str(table.base), options={**QUICK, **BLOOM}).doctor().findings
+    found = doctor_report(HudiTable.open(str(table.base), options={**QUICK, **BLOOM})).findings
     return [finding.rule for finding in found if finding.severity == "error"]
 
 

@@ -26,6 +26,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.verbs.request import verb_class
+from hudi_health.table import validate_metadata
 from tests.interop.fully_indexed_table import OURS
 from tests.interop.judged import JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi
@@ -124,7 +125,7 @@ def rebuilt(table: Path, *, unique_keys: bool) -> None:
     options = OURS if unique_keys else {**OURS, PARTITIONED_RECORD_INDEX_ENABLE.name: "true"}
     run(table, "metadata_create", partitions=tuple(sorted(requirements)), options=options)
     assert TableConfig.load(storage).metadata_partitions == requirements | {"files"}
-    assert HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences == ()
+    assert validate_metadata(HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"})).differences == ()
 
 
 def refused_of(config: TableConfig, table: Path) -> set[str]:

@@ -17,13 +17,13 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import WriteToken
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.check import Difference, ValidationReport
-from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanMetadata, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
+from hudi_health.validate.check import Difference, ValidationReport
+from hudi_health.validate.run import validate
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_cleans import context_of
 

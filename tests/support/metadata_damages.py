@@ -15,7 +15,7 @@ from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
-from hudi_core.services.metadata.validate.check import Difference, key_columns
+from hudi_health.validate.check import Difference, key_columns
 from tests.support.bloom_filters import build
 from tests.support.damaged_tables import DamagedTable, Datum, changed
 

@@ -17,6 +17,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata.maintain import Updated, update_metadata
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import STALE, unpacked_once
 from tests.support.metadata_records import Table
@@ -61,7 +62,7 @@ class StaleTable:
 
     def differences(self) -> list[str]:
         """What `metadata validate` finds in the indexes."""
-        report = HudiTable.open(str(self.path)).validate_metadata()
+        report = validate_metadata(HudiTable.open(str(self.path)))
         return [f"{item.partition_type} {item.partition}: {item.what}" for item in report.differences]
 
     def archive(self) -> None:

@@ -29,6 +29,7 @@ SHARES: Final = {
     "tests/unit/hudi_core/metadata_table/": 3,
     "tests/unit/hudi_core/query/": 3,
     "tests/unit/hudi_core/services/": 3,
+    "tests/unit/hudi_health/": 3,
 }
 """One of how many cases of a test `make test` runs, by the longest beginning of its path.
 

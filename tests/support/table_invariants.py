@@ -20,6 +20,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
+from hudi_health.table import validate_metadata
 from tests.support.rows import assert_same_rows
 
 Pending = set[tuple[str, str]]
@@ -48,7 +49,7 @@ def assert_metadata_true(table: Path) -> None:
     """
     if not has_metadata_table(table):
         return
-    report = HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
+    report = validate_metadata(HudiTable.open(str(table), options={"airflow_hudi.read.zone": "UTC"}))
     assert report.is_clean, (report.counts, report.differences[:5])
     assert not any(item.partition_type == "files" for item in report.not_checked), report.not_checked
 

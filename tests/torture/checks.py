@@ -17,10 +17,11 @@ from hudi_core.errors import HudiError
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_secondary_index
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.metadata.validate.check import Difference
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.timeline import Timeline
+from hudi_health.table import validate_metadata
+from hudi_health.validate.check import Difference
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import read_parquet
 from tests.torture.known_defects import starts_without_files
@@ -193,7 +194,7 @@ class Checks:
         if not now.has_metadata_table():
             return
         try:
-            report = HudiTable.open(str(now.base), options=READ_OPTIONS).validate_metadata()
+            report = validate_metadata(HudiTable.open(str(now.base), options=READ_OPTIONS))
         except Exception as error:
             raise Mismatch(f"ours validate {type(error).__name__}", str(error)) from error
         wrong = [item for item in report.differences if not self._is_doubted(now, item)]

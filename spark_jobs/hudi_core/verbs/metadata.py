@@ -197,26 +197,6 @@ def _updated(context: TableContext, done: Updated) -> Result:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataValidateRequest(Request):
-    """Compares the metadata table with the table."""
-
-    verb = "metadata_validate"
-
-    def nothing(self, context: TableContext, owner: Owner) -> Result | None:
-        from hudi_core.services.metadata.validate.run import check_metadata
-
-        check_metadata(context)
-        return None
-
-    def run(self, work: Work) -> Result:
-        from hudi_core.services.metadata.validate.run import validate
-        from hudi_core.storage.arrow_store import open_data_storage
-
-        storage = open_data_storage(work.context.uri, work.context.storage_options)
-        return Result(document=validate(work.context, storage).to_dict())
-
-
 def _new_epoch() -> int:
     return 1 + secrets.randbelow(_EPOCHS)
 

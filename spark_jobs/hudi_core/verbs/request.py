@@ -175,13 +175,13 @@ def check_instant(instant: str | None) -> None:
 
 VERBS: Final[dict[str, str]] = {
     "delete_partition": "hudi_core.verbs.overwrite:DeletePartitionRequest",
-    "doctor": "hudi_core.verbs.examine:DoctorRequest",
+    "doctor": "hudi_health.verbs:DoctorRequest",
     "insert_overwrite": "hudi_core.verbs.overwrite:InsertOverwriteRequest",
     "metadata_create": "hudi_core.verbs.metadata:MetadataCreateRequest",
     "metadata_drop": "hudi_core.verbs.metadata:MetadataDropRequest",
     "metadata_update": "hudi_core.verbs.metadata:MetadataUpdateRequest",
-    "metadata_validate": "hudi_core.verbs.metadata:MetadataValidateRequest",
-    "probe_store": "hudi_core.verbs.examine:ProbeStoreRequest",
+    "metadata_validate": "hudi_health.verbs:MetadataValidateRequest",
+    "probe_store": "hudi_health.verbs:ProbeStoreRequest",
     "restore": "hudi_core.verbs.instants:RestoreRequest",
     "rollback": "hudi_core.verbs.instants:RollbackRequest",
     "run": "hudi_core.verbs.run:RunRequest",

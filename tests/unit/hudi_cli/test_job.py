@@ -20,8 +20,8 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.results import Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, JobRequest
-from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.verbs import DoctorRequest, ProbeStoreRequest
 from hudi_submit.local_process import LocalCall
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet

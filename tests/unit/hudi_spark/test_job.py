@@ -17,10 +17,10 @@ from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.table import HudiTable
 from hudi_core.verbs.batch import BatchRequest, run_job
-from hudi_core.verbs.examine import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.metadata import MetadataUpdateRequest
 from hudi_core.verbs.request import RESULTS, Request
 from hudi_core.verbs.run import RunRequest
+from hudi_health.verbs import PROBE_RESULTS, DoctorRequest, ProbeStoreRequest
 from hudi_spark import engine
 from hudi_spark import job as job_module
 from hudi_spark.job import deliver, main, read_request, run_requests

@@ -13,9 +13,9 @@ import pytest
 
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.batch import BatchRequest, JobRequest, parse_job
-from hudi_core.verbs.examine import DoctorRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.verbs import DoctorRequest
 from hudi_submit.spark_submit import (
     LONGEST_ARGUMENT,
     SparkTarget,

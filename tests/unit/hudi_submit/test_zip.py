@@ -239,7 +239,7 @@ writer.close({})
 read = ParquetBaseFile(out, "read")
 assert (read.compression, pyarrow.Table.from_batches(read.batches())) == ("GZIP", rows)
 for name, module in list(sys.modules.items()):
-    if name.split(".")[0] in ("hudi_core", "hudi_spark"):
+    if name.split(".")[0] in ("hudi_core", "hudi_health", "hudi_spark"):
         assert module.__spec__.origin.startswith(job_zip), module
 print(schema["name"], len(records[0]["operations"]))
 """

@@ -92,10 +92,10 @@ class MetadataRestore:
         active.to_inflight(instant, Action.RESTORE)
         done = self._roll_back(planned, instant)
         rollbacks: dict[str, RollbackMetadata] = {}
-        for item in planned:
-            undone = done[item.time]
+        for restored in planned:
+            undone = done[restored.time]
             partitions = what_was_undone(self.storage, undone.deleted, undone.commands, undone.cancelled)
-            rollbacks[item.time] = RollbackMetadata(instant, 0, item.time, item.action, tuple(partitions))
+            rollbacks[restored.time] = RollbackMetadata(instant, 0, restored.time, restored.action, tuple(partitions))
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_restore_metadata(RestoreMetadata(instant, took, planned, rollbacks))
         self.metadata_timeline.complete(instant, Action.RESTORE, metadata)

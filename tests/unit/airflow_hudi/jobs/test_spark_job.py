@@ -16,9 +16,9 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.results import BatchResult, Result
 from hudi_core.storage.local import LocalStorage
 from hudi_core.verbs.batch import BatchRequest, JobRequest
-from hudi_core.verbs.examine import PROBE_RESULTS, ProbeStoreRequest
 from hudi_core.verbs.request import RESULTS, Request, parse_request
 from hudi_core.verbs.run import RunRequest
+from hudi_health.verbs import PROBE_RESULTS, ProbeStoreRequest
 
 REQUEST = RunRequest(
     "/data/my trips", "compaction", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"}

@@ -32,7 +32,7 @@ def pending_instant(table: Path) -> str:
 
 def held_by_another(table: Path, instant: str) -> Claim:
     """A live claim on the instant."""
-    storage = HudiTable.open(str(table))._context.storage
+    storage = HudiTable.open(str(table)).context.storage
     return claim(storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
 
 
@@ -120,7 +120,7 @@ def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(
 ) -> None:
     table = golden("6", "mor_compaction_requested_only").table
     opened = HudiTable.open(str(table))
-    instants = cut_plan(opened._context.active, table)
+    instants = cut_plan(opened.context.active, table)
     let_go_meanwhile(held_by_another(table, instants[1]), monkeypatch)
     patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
     result = operator_on(table, mode="execute", **patient).execute(context())

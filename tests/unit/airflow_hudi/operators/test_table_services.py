@@ -379,7 +379,7 @@ def test_what_others_leave_of_the_bytes_is_for_those_that_wrote_their_share(
 
 def test_a_plan_that_cannot_be_read_holds_up_no_younger_one(golden: Golden, submitted: Path) -> None:
     table = golden("6", "mor_compaction_requested_only").table
-    instants = cut_plan(HudiTable.open(str(table))._context.active, table)
+    instants = cut_plan(HudiTable.open(str(table)).context.active, table)
     broken = table / ".hoodie" / f"{instants[0]}.compaction.requested"
     broken.write_bytes(broken.read_bytes()[:-40])
     run = context()

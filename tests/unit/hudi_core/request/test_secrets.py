@@ -17,7 +17,7 @@ from hudi_core.config.options import KEYS
 from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import is_secret_key, merge_storage_options, refuse_secret_address, refuse_secrets
 from hudi_core.storage.registry import open_storage
-from hudi_core.verbs.examine import DoctorRequest
+from hudi_health.verbs import DoctorRequest
 
 SECRET = [
     "key",

@@ -9,12 +9,12 @@ import pytest
 
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.examine import examine
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.takeover import PendingPlan, advice, find_pending
 from hudi_core.services.unschedule import unschedule
 from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Instant, State
+from hudi_health.doctor.examine import examine
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 

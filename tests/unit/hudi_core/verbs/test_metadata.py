@@ -14,6 +14,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.request import verb_class
+from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
@@ -88,7 +89,7 @@ def test_what_was_deleted_by_hand_is_created_again(golden: Golden, version: str)
         assert nothing_to_do(context_of(table.path), request) is None
         created = performed(table, "metadata_create")
         assert created == {"created": listed, "partitions": listed, "columns": [], "reason": None}
-        assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+        assert validate_metadata(HudiTable.open(str(table.path))).is_clean
     assert nothing_to_do(context_of(table.path), request) is not None
 
 
@@ -103,4 +104,4 @@ def test_an_index_that_was_deleted_by_hand_is_created_again(golden: Golden) -> N
         "columns": [],
         "reason": None,
     }
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean

@@ -10,11 +10,10 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.instants import SavepointCreateRequest, SavepointDeleteRequest, UnscheduleRequest
-from hudi_core.verbs.metadata import MetadataValidateRequest
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import schedule
+from hudi_health.verbs import DoctorRequest, MetadataValidateRequest, ProbeStoreRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage

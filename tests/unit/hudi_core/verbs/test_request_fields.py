@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.storage.probe import FOLDER
-from hudi_core.verbs.examine import DoctorRequest, ProbeStoreRequest
 from hudi_core.verbs.instants import RestoreRequest, RollbackRequest, TakeoverRequest, UnscheduleRequest
 from hudi_core.verbs.metadata import MetadataCreateRequest, MetadataDropRequest, MetadataUpdateRequest
 from hudi_core.verbs.request import RESULTS, VERBS, InstantRequest, Request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.probe import FOLDER
+from hudi_health.verbs import DoctorRequest, ProbeStoreRequest
 
 CLASSES = {verb: verb_class(verb) for verb in VERBS}
 OWN_FIELDS = {

@@ -16,7 +16,6 @@ from hudi_core.metadata_table.write.lifetime import drop_partitions
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.one_look import OneLookStorage
-from hudi_core.verbs.examine import DoctorRequest
 from hudi_core.verbs.instants import (
     RestoreRequest,
     RollbackRequest,
@@ -29,10 +28,10 @@ from hudi_core.verbs.metadata import (
     MetadataCreateRequest,
     MetadataDropRequest,
     MetadataUpdateRequest,
-    MetadataValidateRequest,
 )
 from hudi_core.verbs.request import Request
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.verbs import DoctorRequest, MetadataValidateRequest
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_archives import TIGHT

@@ -14,10 +14,11 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.results import REQUEST_VERSION
 from hudi_core.request.services import SERVICES
 from hudi_core.verbs.instants import RollbackRequest
-from hudi_core.verbs.metadata import MetadataDropRequest, MetadataValidateRequest
+from hudi_core.verbs.metadata import MetadataDropRequest
 from hudi_core.verbs.overwrite import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.verbs.request import VERBS, Request, check_names, parse_request, verb_class
 from hudi_core.verbs.run import RunRequest, ScheduleRequest
+from hudi_health.verbs import MetadataValidateRequest
 
 CLASSES = [verb_class(verb) for verb in VERBS]
 TEXT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])

@@ -13,6 +13,7 @@ from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.filegroup.read.torn_tails import CompletedWrites
 from hudi_core.model.names import parse_log_file
 from hudi_core.table import HudiTable
+from hudi_health.table import doctor_report
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -66,7 +67,7 @@ def rolled_back_behind(table: Path) -> list[str]:
     for log in table.glob("*/.*.log.*"):
         if not log.name.endswith(".crc"):
             log.write_bytes(log.read_bytes() + rollback("20200101000000001", "20200101000000000"))
-    return [item.rule for item in HudiTable.open(str(table)).doctor().findings]
+    return [item.rule for item in doctor_report(HudiTable.open(str(table))).findings]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

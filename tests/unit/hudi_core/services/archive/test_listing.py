@@ -24,7 +24,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
-from tests.unit.hudi_core.services.doctor.test_examine import findings
+from tests.unit.hudi_health.doctor.test_examine import findings
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")

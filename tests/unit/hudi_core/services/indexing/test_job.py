@@ -18,6 +18,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, comparable
@@ -52,7 +53,7 @@ def run(
 
 
 def differences(path: Path) -> list[str]:
-    return [f"{item.partition_type}: {item.what}" for item in HudiTable.open(str(path)).validate_metadata().differences]
+    return [f"{item.partition_type}: {item.what}" for item in validate_metadata(HudiTable.open(str(path))).differences]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

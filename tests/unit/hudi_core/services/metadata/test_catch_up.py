@@ -30,6 +30,7 @@ from hudi_core.timeline.actions.rollback import (
 )
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_cleans import context_of, data_files, run_clean
 from tests.support.golden_data import GoldenCase
@@ -93,7 +94,7 @@ def forget_these(table: Table, gone: list[str]) -> None:
 
 def findings(table: Table) -> list[Any]:
     return list(
-        HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences
+        validate_metadata(HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"})).differences
     )
 
 

@@ -33,6 +33,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
 from hudi_core.verbs.run import RunRequest
+from hudi_health.table import validate_metadata
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.kill_points import killed_at_each_change
@@ -91,7 +92,7 @@ def statistics(table: Table) -> Records:
 
 def findings(table: Table) -> list[Any]:
     return list(
-        HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata().differences
+        validate_metadata(HudiTable.open(str(table.path), options={"airflow_hudi.read.zone": "UTC"})).differences
     )
 
 

@@ -24,6 +24,7 @@ from hudi_core.services.waiting import wait_for_writers
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
@@ -65,7 +66,7 @@ def test_everything_is_created_updated_and_dropped(golden: Golden, version: str)
             assert ours[name] == real[name], name
     made = {name: count for name, count in groups_of(table).items() if not name.startswith("secondary_index_")}
     assert made == {name: count for name, count in groups.items() if name in made}
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean
     done = update_metadata(context(table, {"hoodie.metadata.compact.max.delta.commits": "1"}), ENGINE, OWNER, 5)
     assert done.applied == ()
     assert done.upkeep.compacted.files > len(listed)
@@ -96,7 +97,7 @@ def test_what_cannot_be_kept_is_refused_first(golden: Golden) -> None:
     assert not (table.path / ROOT).exists()
     config = create_metadata(context(table), ["column_stats"], ENGINE, OWNER)
     assert config.metadata_partitions == {"files", "column_stats"}
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean
 
 
 @pytest.mark.slow
@@ -114,7 +115,7 @@ def test_partition_stats_go_with_column_stats(golden: Golden, version: str) -> N
         create_metadata(context(table), ["partition_stats", "column_stats"], ENGINE, OWNER).metadata_partitions
         == listed
     )
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -154,7 +155,7 @@ def test_nothing_is_listed_when_another_writer_has_broken_the_lock(
     table.storage.delete(".hoodie/lock")
     config = create_metadata(context(table), ["record_index"], ENGINE, OWNER)
     assert config.metadata_partitions == {"files", "record_index"}
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -177,7 +178,7 @@ def test_an_index_of_all_rows_does_not_begin_beside_a_write(golden: Golden, vers
     table.data.undo(writer, Action.COMMIT)
     config = create_metadata(context(table, AT_ONCE), [name], ENGINE, OWNER)
     assert config.metadata_partitions == listed | {name, "bloom_filters"}
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean
 
 
 def test_a_write_that_ends_is_waited_for(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +228,7 @@ def test_no_index_is_dropped_beside_a_pending_compaction(golden: Golden, version
     assert "record_index" in table.config.metadata_partitions
     update_metadata(context(table, often), ENGINE, OWNER, 4)
     assert "record_index" not in drop_metadata(context(table), ["record_index"], OWNER).metadata_partitions
-    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table.path))).is_clean
 
 
 class Watched(LocalEngine):

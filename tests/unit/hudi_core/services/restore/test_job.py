@@ -29,6 +29,7 @@ from hudi_core.timeline.actions.rollback import (
 )
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.transaction.owner import Owner
+from hudi_health.table import validate_metadata
 from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
@@ -109,7 +110,7 @@ def test_the_files_of_a_commit_with_an_unfinished_savepoint_stay_listed(
     assert has_metadata_table(table)
     assert_same_rows(read_rows(table, "auto"), read_rows(table, "off"))
     assert_metadata_true(table)
-    assert HudiTable.open(str(table)).validate_metadata().is_clean
+    assert validate_metadata(HudiTable.open(str(table))).is_clean
     on_disk = {path for path in data_files(table) if not path.endswith("_partition_metadata")}
     assert listed(table).keys() == on_disk
 

@@ -1,0 +1,1 @@
+"""What examines a table and writes nothing to it: neither Spark nor Airflow."""
