@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests of `make test`: nine parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM. Interop is one long chain of jobs of real Hudi: the other parts give way to it. The unit tests
-# of hudi_core and hudi_health that are not slow run under coverage, all others without it. A skipped test is a failure: a part that is
-# missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
+# of hudi_core and hudi_health that are not slow run under coverage, all others without it. A skipped test is a failure:
+# a part that is missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +26,8 @@ part() { # name, options and paths
     return "$code"
 }
 export -f part
-elsewhere="$(printf -- ' --ignore=tests/%s' interop torture unit/hudi_core unit/hudi_health faults golden airflow contract fuzz hostile)"
+others="interop torture unit/hudi_core unit/hudi_health faults golden airflow contract fuzz hostile"
+elsewhere="$(printf -- ' --ignore=tests/%s' $others)"
 export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'

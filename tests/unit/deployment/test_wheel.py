@@ -37,7 +37,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_module_and_dag_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for package in ("airflow_hudi", *(f"spark_jobs/hudi_{name}" for name in ("core", "health", "spark", "submit", "cli"))):
+    engine = ("core", "health", "spark", "submit", "cli")
+    for package in ("airflow_hudi", *(f"spark_jobs/hudi_{name}" for name in engine)):
         files = [path for path in (ROOT / package).rglob("*") if path.suffix in (".py", ".json", ".properties")]
         assert {path.relative_to((ROOT / package).parent).as_posix() for path in files} <= names
     assert {f"airflow_hudi/example_dags/{path.name}" for path in (ROOT / "dags").glob("*.py")} <= names
