@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_hudi.submission.job_files import build_wheel
+from hudi_submit.job_files import build_wheel
 from hudi_submit.zip import build_zip
 
 
