@@ -161,9 +161,9 @@ def _attempted(block: LogBlock, records: list[bytes], attempt: int) -> bytes:
     return encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(records))
 
 
-def _of_one_attempt(storage: Storage, log_files: Iterable[DataFile]) -> list[LogBlock]:
+def _of_one_attempt(storage: Storage, log_files: Iterable[DataFile], *, most_kept: int) -> list[LogBlock]:
     """Of each instant the blocks of the last attempt, as far as they name it."""
-    blocks = _whole_blocks(log_blocks(storage, log_files))
+    blocks = _whole_blocks(log_blocks(storage, log_files, most_kept=most_kept))
     last: dict[str | None, str] = {}
     for block in blocks:
         attempt = block.headers.get(HeaderKey.BLOCK_IDENTIFIER, "")

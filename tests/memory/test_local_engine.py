@@ -56,9 +56,9 @@ def test_the_workers_stay_within_the_memory_of_the_engine(tmp_path: Path) -> Non
     units = copies(tmp_path)
     size = sum(file.stat().st_size for file in (tmp_path / "0" / "p").iterdir())
     extent = Extent(100, 3 * size, size)
-    memory = WORKERS * task_memory(extent, units[0].config)
+    memory = WORKERS * task_memory(extent, units[0].target.config)
     config = EngineConfig.of({LOCAL_MEMORY.name: str(memory), LOCAL_WIDTH.name: "8"})
-    choice = choose(extent, config, units[0].config)
+    choice = choose(extent, config, units[0].target.config)
     assert (choice.local, choice.width, choice.in_processes) == (True, WORKERS, True), "as many as the memory is for"
     with choice.engine() as engine:
         done = engine.run(compact_and_measure, units, run_epoch=1)
