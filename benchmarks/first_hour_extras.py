@@ -45,7 +45,7 @@ else:
         settings = ProcessSettings({}, 20, lambda: hook.credentials("orders"))
         process = LocalProcess(RunRequest(storage.uri, "compaction"), Mode.LOOK, settings, logging.getLogger("look"))
         process.run()
-        looked = next(iter(sorted(process.result.to_json())))
+        looked = min(process.result.to_json())
     print("FOUND", type(storage._fs).__module__.split(".")[0], read, looked)
 """
 """With S3 the process beside a task gets the credentials of the connection, too; its result says what it found."""

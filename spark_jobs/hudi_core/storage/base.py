@@ -8,6 +8,7 @@ how long a request may be tried again, and so arrive late.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -186,9 +187,9 @@ class LibraryStorage(Storage):
             return False
         return True
 
+    @abstractmethod
     def _remove(self, target: str) -> None:
         """Removes a file by the library."""
-        raise NotImplementedError
 
     def _calls(self, path: str) -> AbstractContextManager[None]:
         """The context of calls of the library, whose errors become those of the port."""
