@@ -1,5 +1,5 @@
-"""What a sensor waits for, itself or by its trigger: one rule for both, whose fields are the sensor's arguments. What
-asset events are about: triggers/timeline_events.py.
+"""What a sensor waits for, itself or by its trigger: one rule for both, whose fields are the sensor's arguments. Also
+which pending instant a task takes. What asset events are about: triggers/timeline_events.py.
 """
 
 from __future__ import annotations

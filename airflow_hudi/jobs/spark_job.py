@@ -1,6 +1,6 @@
 """The Spark job of a task: its process, which SparkSubmitHook starts, by the connection and the operator's arguments.
-What it is submitted with: hudi_submit/spark_submit.py. Who reads its result: job_log.py there. Other ways to submit:
-airflow_hudi/submission/platforms.py.
+What it is submitted with: hudi_submit/spark_submit.py. Who reads its result: job_log.py there; what stops and kills it:
+local_process.py there. Other ways to submit: airflow_hudi/submission/platforms.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,21 @@
+"""The operators: what each does, what its XCom holds, and what a retry finds or resumes.
+
+- ``base``: the arguments of all operators; which engine counts: the argument's, the connection's or the
+  configuration's; what "nothing to do" comes to; events and metrics of a success.
+- ``service``: clean, clustering, compaction, log compaction, indexing: which instant is run (an earlier try's, a
+  pending one, or a new plan); whether others completed it.
+- ``archive``: the archival: it is planned and done at once; which instants count as archived by this task.
+- ``rollback``: every failed write, or one by name; which rollbacks are this task's; a write that completed meanwhile is
+  kept.
+- ``overwrite``: ``insert_overwrite`` and ``delete_partition``: the token of a data interval, so that it is done once;
+  the wait for a source.
+- ``table_services``: services of many tables as one job: which runs there are, by names or by policy; when the task
+  fails.
+- ``repair``: savepoints, restore, takeover and unschedule: when a refused retry counts as done.
+- ``metadata``: create, update, drop or validate the metadata table; whether differences fail the task.
+- ``doctor``: doctor and probe-store: which findings, or which verdict, fail the task.
+- ``alert``: which pending instants of many tables are reported as overdue.
+
+Elsewhere: what an exit code means for a task is in ``task_fate``; the wait for others in ``jobs/waiting``; the numbers
+of an XCom in ``results``; which arguments are refused in a DAG file in ``arguments``.
+"""

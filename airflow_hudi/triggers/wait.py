@@ -1,4 +1,4 @@
-"""Waits in the triggerer: look after look until something is there, or can no longer be looked at."""
+"""Waits in the triggerer until something is there, or looks fail; when the source of an overwrite is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hudictl timeline, show and files: what a table holds, read without changing it."""
+"""hudictl timeline, show, files and plan: what a table holds and which services are due, without changing it."""
 
 from __future__ import annotations
 

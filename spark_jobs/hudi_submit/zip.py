@@ -1,7 +1,7 @@
-"""Builds the one zip that Spark jobs run from, for `spark-submit --py-files`: hudi_core, hudi_spark, a pure-Python
-fastavro and sqlglot, and our modules compiled for this Python: from a zip, Python compiles a module in each process,
-which takes as long as to run it. Standard library only. The same sources give the same bytes on any machine with the
-same Python. `python -m hudi_submit.zip OUT` writes it to a file (`make zip`).
+"""Builds the one zip that Spark jobs run from, for `spark-submit --py-files`: hudi_core, hudi_health, hudi_spark, a
+pure-Python fastavro and sqlglot, and our modules compiled for this Python: from a zip, Python compiles a module in each
+process, which takes as long as to run it. Standard library only. The same sources give the same bytes on any machine
+with the same Python. `python -m hudi_submit.zip OUT` writes it to a file (`make zip`).
 """
 
 from __future__ import annotations

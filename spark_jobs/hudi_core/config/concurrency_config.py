@@ -1,5 +1,5 @@
-"""Options of concurrent writing: clocks, conflicts, failed writes, and the table's lock, how long it is waited for, and
-how long a lease is (HoodieLockConfig). How often a lock is tried: transaction/locks/base.py.
+"""Options of concurrent writing: clocks, heartbeats, conflicts, failed writes, and the table's lock: where it is, how
+long it is waited for, and how long a lease is (HoodieLockConfig). How often a lock is tried: transaction/locks/base.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Options of writing base files and merging rows (HoodieWriteConfig), of key generators, and of queries. Rows beyond
-the memory of a merge go to files: filegroup/merge/payload_store.py.
+"""Options of writing base files and merging rows (HoodieWriteConfig), of key generators, buckets and queries, and of
+the size of plans. Rows beyond the memory of a merge go to files: filegroup/merge/payload_store.py.
 """
 
 from __future__ import annotations

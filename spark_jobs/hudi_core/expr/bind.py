@@ -1,4 +1,4 @@
-"""A predicate bound to an Arrow schema: columns found, literals typed, NOT pushed down to the leaves."""
+"""A predicate bound to an Arrow schema: columns are found, literals typed, and each `NOT` is moved to the leaves."""
 
 from __future__ import annotations
 

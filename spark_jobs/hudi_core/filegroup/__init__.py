@@ -1,0 +1,9 @@
+"""What is done with the files of a file group: they are read, versions of a row are merged, and new ones are written.
+
+- ``read/``: which log blocks count; how a file slice becomes rows; the columns of a query; the table's schema.
+- ``merge/``: which version of a row wins; which rule a table has; how ordering values compare; memory of a merge.
+- ``write/``: keys and partition paths of new rows; base files; copies of log records; markers; files of a rollback.
+
+Elsewhere: the names of data files are in ``model/names``; which files a slice has is in ``view/slicing``, and which
+slice a query reads in ``view/file_system_view``.
+"""

@@ -1,6 +1,6 @@
 """The indexed table as input of the partition types, and which of its columns have statistics: by the index's
 definition, else by options and schema (HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of 0.15 and
-1.x). How a column is added to an index: services/metadata/columns.py.
+1.x). Index definitions are read and changed here. How a column is added to an index: services/metadata/columns.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reading a table needs: its address, storage, properties and timeline, and the options of the run."""
+"""What reading a table needs: address, storage, properties, timeline, options; whether the metadata table is used."""
 
 from __future__ import annotations
 

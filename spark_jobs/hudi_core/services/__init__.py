@@ -1,0 +1,31 @@
+"""What runs the services of a table: which instant is run, by which steps, and how a plan is freed or dropped.
+
+- ``service``: what each service offers: its pending instants, a plan, a run; which class a service's name means.
+- ``context``: a table as a service uses it: its lock, clock and claims; what a commit records of its owner and release.
+- ``runner``: which pending instants a run takes, whether it makes a plan, and where it ends (minutes, bytes);
+  what becomes of an instant that fails.
+- ``policy``: which services are due by the conditions of a policy, and why; which commits count since the last run.
+- ``engine_choice``: whether ``auto`` runs a plan here or on Spark; how many tasks run at once, and the memory of one.
+- ``lifecycle``: the order of the steps from requested to completed; which run completed an instant;
+  what is cleaned up behind a run that died.
+- ``decided_completion``: when a dead owner's decision to complete is withdrawn, as rows would be lost by it.
+- ``takeover``: what waits for a pending instant, and which command helps; how an instant is freed of a dead owner.
+- ``unschedule``: which plans can be dropped; what goes with a plan; when it must stay for log files of other writes.
+- ``waiting``: which pending writes a change of an index waits for, for how long, and whose writers may be alive.
+
+Folders, one for each service or for what several share:
+
+- ``compaction/``: compactions and log compactions: when they are due, which slices they take, how these are merged.
+- ``clustering/``: when one is due, which slices it takes, in which groups, and which file gets which rows.
+- ``overwrite/``: insert overwrites and partition deletes: what they replace, and where the rows of a source go.
+- ``rewriting/``: what those three share: checks, other writers, budgets, new files, and the proof that no row is lost.
+- ``clean/``: when a clean is due, what it deletes, and which files it must keep.
+- ``archive/``: which instants leave the timeline for the archive, and what keeps the others.
+- ``rollback/``: which writes have failed, which may be rolled back, and which files go; also a dead attempt at a plan.
+- ``restore/``: to which commits the table can go back; savepoints, and the files that they keep.
+- ``metadata/``: how the metadata table is created, updated and caught up; how indexes and columns are added or dropped.
+- ``indexing/``: how an index is planned, and built while writers go on.
+
+Elsewhere: the services' names and conditions are in ``request/services``; quiet hours in ``request/policy``; whether an
+owner is dead in ``transaction/claim_file``; that an instant completes once in ``transaction/commit``.
+"""

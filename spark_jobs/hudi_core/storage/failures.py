@@ -1,5 +1,5 @@
 """Turns the failures of operating systems and storage clients into the errors of the storage port; file objects of the
-data path, every call on which passes a guard that does so, or that injects faults.
+data path, every call on which passes a guard that does so, or that injects faults. A storage's root is not deleted.
 """
 
 from __future__ import annotations

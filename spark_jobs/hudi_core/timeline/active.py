@@ -1,5 +1,5 @@
-"""The active timeline in storage: one listing to load it, exclusive creates to move an instant on. How a file that is
-still being written is read: actions/content.py.
+"""The active timeline in storage: one listing to load it, exclusive creates to move an instant on; when an instant
+completed. How a file that is still being written is read: actions/content.py.
 """
 
 from __future__ import annotations

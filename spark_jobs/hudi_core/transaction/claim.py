@@ -1,4 +1,4 @@
-"""The claim: at most one live process runs an instant, and a dead one is succeeded (claim_file.py says when)."""
+"""The claim: at most one live process runs an instant. When an owner is dead, and who decides first: claim_file.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Threads that repeat a call at an interval: the heartbeat of an instant, the renewal of a lock's lease; and waits that
-end when the job is stopped. When a heartbeat is too old: claim_file.py, writer_heartbeats.py.
+"""Threads that repeat a call at an interval: the heartbeat of an instant, the renewal of a lock's lease. The storage's
+clock, and the age of a sign of life. Waits that end when the job is stopped. When a heartbeat is too old:
+claim_file.py, writer_heartbeats.py.
 
 A signal reaches the main thread of a process alone. The threads of a job's tables look here while they wait for a lock
 or for other writers, and before they start another instant. What is raised then is KeyboardInterrupt, as in the main
@@ -36,7 +37,7 @@ def storage_time(storage: Storage, folder: str) -> float:
 
 
 def sign_age(signs: Iterable[float], now: float, tolerance: float) -> float | None:
-    """Seconds since the latest sign; None where none is within `tolerance`. One from the future is none."""
+    """Seconds since the latest of the signs within `tolerance` before or after `now`; None where there is none."""
     return min((now - sign for sign in signs if abs(now - sign) <= tolerance), default=None)
 
 

@@ -1,0 +1,18 @@
+"""What hudictl, a Spark job and an operator can be told to do: one class of requests for each verb.
+
+- ``request``: which verbs there are; what every request carries; which fields, versions and secrets are refused; where
+  a named result is put; what a verb has to answer.
+- ``run``: ``schedule`` and ``run``: which fields exclude each other; whether there is anything to do; what a dry run
+  shows; what of the minutes and bytes is left to Spark.
+- ``overwrite``: ``insert_overwrite`` and ``delete_partition``: where rows may come from; what a token may be; which
+  overwrites only Spark can do.
+- ``instants``: ``rollback``, ``restore``, ``savepoint_create`` and ``_delete``, ``takeover``, ``unschedule``: whether
+  there is anything to do; when an instant must be named.
+- ``metadata``: ``metadata_create``, ``_update`` and ``_drop``: when there is nothing to do; whether named columns start
+  ``column_stats`` or are added to it; what the result names.
+- ``batch``: in which order the requests of a job run, and how many tables at a time; which runs a policy makes; what a
+  stopped job reports.
+
+Elsewhere: ``doctor``, ``metadata_validate`` and ``probe_store`` are in ``hudi_health/verbs``; how a verb does its work
+is in ``services/``; which instants a run covers, and where it ends, in ``services/runner``.
+"""

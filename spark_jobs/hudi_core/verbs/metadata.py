@@ -1,4 +1,4 @@
-"""metadata create, update, drop and validate: the metadata table of a table, and their documents."""
+"""metadata create, update and drop: the metadata table of a table, and their documents. validate: hudi_health/verbs."""
 
 from __future__ import annotations
 

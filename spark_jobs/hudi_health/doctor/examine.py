@@ -26,7 +26,7 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True, slots=True)
 class StoreObservations:
-    """What the storage offers. Only a race shows whether it keeps the guarantees (storage.probe)."""
+    """What the storage offers. Only a race shows whether it keeps the guarantees (hudi_health.probe)."""
 
     scheme: str
     exclusive_create: bool

@@ -122,7 +122,7 @@ def _named_in_rows(file: ParquetBaseFile) -> str | None:
 
 
 def mislabelled_files(files: DataFiles) -> Iterator[Finding]:
-    """Base files that label a timestamp otherwise than the table's schema does (codec.avro.time_labels)."""
+    """Base files that label a timestamp otherwise than the table's schema does (codec.avro.arrow_types)."""
     try:
         schema = arrow_schema(table_schema(files.storage, files.context.config, files.timeline))
     except (FormatError, StorageNotFoundError):

@@ -199,6 +199,7 @@ def test_verbs_without_units_are_done_or_looked_at(golden: Golden) -> None:
         b"[]\n",
         b"{}\n",
         b'{"mode": "fast"}\n',
+        b'{"mode": ["auto"], "request": {"version": 1}}\n',
         call(RunRequest("a", "clean"), credentials=["hidden"]),
         b'{"mode": "auto", "request": {"version": 1, "secret": "hidden"}}\n',
     ],

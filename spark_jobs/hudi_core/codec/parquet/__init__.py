@@ -1,0 +1,17 @@
+"""Reads, checks and writes base files in Parquet.
+
+- ``file``: how many rows a batch has; when texts are read as codes of a dictionary; which old dates are refused; which
+  error a failure of Arrow becomes.
+- ``footer``: which footers are refused, since Arrow would abort on them or misread them; columns that are encrypted.
+- ``pages``: the sizes that footer, columns and pages declare, which are checked before memory is taken for them.
+- ``statistics``: which ranges in a footer are believed (NaN, texts that are cut); in which calendar the dates of a file
+  are; which version of Spark a new file names.
+- ``writer``: which encoding a column gets, when a row group is full, which codecs there are.
+- ``splice``: which files' row groups may be copied without decoding: schema, writer, calendar; the checksums of pages.
+- ``page_sink``: where the pages, the page index and copied row groups of a new file lie; how NaN is in its statistics.
+- ``thrift``: the protocol of footers and page headers; how deep a struct may nest, how many values it may have.
+
+Elsewhere: row groups that a query skips are in ``index/row_group_skipping``; those that a compaction copies in
+``services/rewriting/row_group_copies``; when a new file is full in ``services/rewriting/new_file_groups``; which
+library makes gzip in ``codec/gzip``.
+"""

@@ -1,5 +1,5 @@
-"""The sizes that the pages of a Parquet file declare, checked before they are decompressed. Which footers are read:
-footer.py.
+"""The sizes of a Parquet file's footer and column chunks, checked before they are read, and those that its pages
+declare, checked before they are decompressed. Which footers are read: footer.py.
 
 Arrow takes as much memory for a page of each column as its header says; the footer does not bound it. Arrow reads a
 column chunk as one range: its page headers are looked at on the way, so that no byte is read twice.

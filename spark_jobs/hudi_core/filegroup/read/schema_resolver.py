@@ -1,6 +1,6 @@
-"""The table's schema: as its commits or its properties record it, else as its data files have it, else as archived
-commits do (TableSchemaResolver of 0.15 and 1.x). Readers, services and the metadata table resolve it here. What commits
-record: timeline/schemas.py. How files of an older schema are read: base_file.py.
+"""The table's schema, for readers, services and the metadata table: what commits, properties, data files and archived
+commits say of it (TableSchemaResolver of 0.15 and 1.x). Which of them comes first: timeline/schemas.py. How files of an
+older schema are read: base_file.py.
 """
 
 from __future__ import annotations

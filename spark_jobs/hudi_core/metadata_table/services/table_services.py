@@ -1,6 +1,7 @@
 """The metadata table's services in the order of HoodieBackedTableMetadataWriter.performTableServices, without a write
 of the data table; and the archival of its timeline (TimelineArchiverV1 and V2, as HoodieMetadataWriteUtils configures
-them). Which slices its clean deletes is here, too. When it is compacted: compaction.py.
+them). Which failed deltacommits are rolled back, and which slices a clean deletes, is here, too. When it is compacted:
+compaction.py.
 
 The archival keeps one commit more, at least and at most, than the data table's, and no instant goes that is not older
 than the data table's earliest active commit, than the latest compaction of the metadata table, and than everything

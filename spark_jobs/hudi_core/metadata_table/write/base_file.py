@@ -1,7 +1,7 @@
 """Writes a base file of the metadata table: an HFile of a file group's records, with a bloom filter of their keys
 (HoodieAvroHFileWriter): GZ, one MiB a block, the filter as meta block `bloomFilter`, its type code and the first and
-last key in the file info. Only `_hoodie_file_name` is null, as in log blocks: it is not read, and records are copied
-unchanged.
+last key in the file info. All `_hoodie_*` fields are null, as in log blocks, so that records are copied unchanged. Hudi
+puts the file's name into one of them, which is not read.
 """
 
 from __future__ import annotations

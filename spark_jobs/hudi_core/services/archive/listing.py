@@ -1,5 +1,5 @@
 """What the table's files say against an archival: orphans, and files of replaced file groups. Which instants then stay:
-planner.py.
+planner.py. Whether a size that the metadata table lists is wrong: is_wrong_size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans a clustering: which file slices are rewritten together next (ClusteringPlanActionExecutor,
+"""Plans a clustering: when one is due, and which file slices are rewritten together (ClusteringPlanActionExecutor,
 PartitionAwareClusteringPlanStrategy).
 
 strategies.py chooses partitions and makes groups, and finds those that a rewrite would leave as they are.

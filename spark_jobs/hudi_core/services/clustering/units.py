@@ -1,6 +1,7 @@
 """A stored plan as work for an engine, and the proof that what came of it is what the plan asks for.
 
-Without sort columns slices are joined, and row groups that are large enough are copied, not decoded.
+A group is sorted by one task or by an exchange. Without sort columns slices are joined, and row groups that are large
+enough are copied, not decoded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans a log compaction: of which file slices the log files are merged next (HoodieLogCompactionPlanGenerator).
+"""Plans a log compaction: when one is due, and which slices' log files it merges (HoodieLogCompactionPlanGenerator).
 
 It is planned on an explicit option only: a reader that does not know log compactions reads rows twice, and in the wrong
 order where a writer came between (block_order.py).

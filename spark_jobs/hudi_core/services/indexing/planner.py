@@ -1,6 +1,6 @@
 """Indexing as a service: an index that the options request, by the names of Hudi's writers and indexer
-(HoodieMetadataConfig, HoodieIndexingConfig), is planned, then built while writers go on. Whether what is built is
-whole: build.py.
+(HoodieMetadataConfig, HoodieIndexingConfig), is planned, then built while writers go on. Its instant is just before the
+latest completed write. Whether what is built is whole: build.py.
 """
 
 from __future__ import annotations

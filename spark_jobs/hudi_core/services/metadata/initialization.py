@@ -1,5 +1,5 @@
 """The input of a partition's initialization: one snapshot of the table, and the initialization of each partition from
-it.
+it. Which indexes are refused: Initializations.check, check_spelling.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of an overwrite's source, checked against what the table's own rows show, and counted."""
+"""Checks by the table's own rows how keys, partitions and buckets of an overwrite are made. Counting: source.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What an overwrite replaces: every file group of its partitions when it begins (getPartitionToReplacedFileIds). That
-one is done once: job.py.
+"""What an overwrite replaces: every file group of its partitions when it begins (getPartitionToReplacedFileIds); what
+is in its way then, and at its commit. That one is done once: job.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of an overwrite, checked against the table's schema and counted by partition before anything is written."""
+"""Which files are the source of an overwrite; their rows, checked against the table's schema, counted by partition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""To which commits the table may be restored, what goes for that and in which order, and for the other commits why not;
-what of a commit's files a savepoint keeps follows from it (BaseHoodieWriteClient.restoreToSavepoint,
-RestorePlanActionExecutor, RestoreInstantComparatorFactory). savepoint.py keeps them. job.py carries it out.
+"""To which commits the table may be restored, what goes for that and in which order, and for the other commits why not
+(BaseHoodieWriteClient.restoreToSavepoint, RestorePlanActionExecutor, RestoreInstantComparatorFactory). job.py carries
+it out. Which files a savepoint keeps: savepoint.py.
 """
 
 from __future__ import annotations

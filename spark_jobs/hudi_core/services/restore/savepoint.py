@@ -1,5 +1,5 @@
 """`savepoint create`, `list` and `delete`: the cleaner keeps the files of a commit until its savepoint is deleted
-(SavepointActionExecutor). Which files those are: candidates.py.
+(SavepointActionExecutor). Which files those are: `_files`. What a restore to the commit leaves: candidates.py.
 """
 
 from __future__ import annotations

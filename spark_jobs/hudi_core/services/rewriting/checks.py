@@ -1,5 +1,6 @@
-"""Everything that must hold before a compaction or clustering writes its first byte. Each check raises a typed error
-that names the file and the remedy. That the output is whole: proof.py.
+"""Checks that compactions, clusterings and overwrites share, most of them before the first byte is written. Each raises
+a typed error that names the file and the remedy. Checks of one service alone: its own modules. Writers that may not
+see a plan: other_writers.py. That the output is whole: proof.py.
 """
 
 from __future__ import annotations

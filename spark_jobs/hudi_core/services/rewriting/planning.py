@@ -1,4 +1,4 @@
-"""How rewrites of file slices are planned, compactions and clusterings: under the lock, from one state of the table."""
+"""How compactions and clusterings are planned: without the lock, again under it if the timeline changed; budgets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""That a rewrite loses and doubles no row: its results cover the plan, by their counts; and the whole proof, that every
-row which readers saw before is there after it, and no other. What must hold before: checks.py.
+"""That a rewrite loses and doubles no row: each operation of a compaction has its result; and the whole proof, that
+every row which readers saw before is there after it, and no other. Counts of rows: compaction/job.py,
+new_file_groups.py. What must hold before: checks.py.
 
 For the whole proof each slice of the plan and each new file is read once more, by the reader of queries, and the rows'
 hashes are added up. Sums do not depend on the order of rows, nor on which file has them.

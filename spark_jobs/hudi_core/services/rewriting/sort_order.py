@@ -1,4 +1,4 @@
-"""The order of rows within a clustering, as binary keys: rows are in order where the unsigned bytes of their keys are.
+"""The order of rows in a clustering, or in shards of an overwrite, as binary keys: that of their unsigned bytes.
 
 Linear: by the columns, one after the other, ascending and nulls first, as Spark sorts.
 z-order and hilbert: by the place on a space-filling curve through the ranks of the values among sampled ones

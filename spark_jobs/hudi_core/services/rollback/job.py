@@ -1,4 +1,4 @@
-"""Rollback: a pending one is completed under its instant by any run (HUDI-3556); two block the metadata table."""
+"""Rollback: any run ends a pending one under its instant (HUDI-3556); left, it can stop metadata table compactions."""
 
 from __future__ import annotations
 

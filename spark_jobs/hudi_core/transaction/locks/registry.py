@@ -3,7 +3,8 @@ dead holder's lock is free, the module of the lock says.
 
 Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Our processes exclude
 each other by the file-system lock even then; Hudi's writers do not use that lock unless they are configured for it. So
-signs of writers that take no lock are looked for: they are a warning, or the run is refused.
+signs of writers that take no lock are looked for: they are a warning, or the run is refused. Where the options name the
+file-system lock, it counts 100 ms after it was taken (FileSystemLock).
 """
 
 from __future__ import annotations
