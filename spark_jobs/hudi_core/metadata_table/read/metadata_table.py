@@ -183,7 +183,11 @@ class MetadataTable:
 
     @property
     def may_have_narrow_ranges(self) -> bool:
-        """Whether partition_stats may exclude partitions with matching rows."""
+        """Whether partition_stats may exclude partitions with matching rows: always in version 6, where a writer of
+        Hudi 0.15 may have written on without them.
+        """
+        if not self._metadata_snapshot.config.features.log_name_has_delta_commit:
+            return True
         return bool(self.completeness.uncommitted) or PARTITION_STATS in self.indexes_in_doubt
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:

@@ -165,12 +165,16 @@ class Initializations:
 
     def check(self, names: Iterable[str]) -> None:
         """Raises UnsupportedError for a name without partition type, for statistics of partitions without those of
-        files, and for an index of a metadata-only bootstrap's files; CorruptFileError for a secondary index that is not
-        defined; ConfigError as check_spelling; FormatError for a table without a schema, which only indexes need.
+        files or in version 6, and for an index of a metadata-only bootstrap's files; CorruptFileError for a secondary
+        index that is not defined; ConfigError as check_spelling; FormatError for a table without a schema, which only
+        indexes need.
         """
         requirements = list(names)
         check_names(requirements)
         config = self._context.config
+        if PARTITION_STATS in {*requirements} - config.metadata_partitions and not config.features.merge_modes:
+            # Hudi 0.15 does not know the partition type: it writes on without it, and readers of 1.x lose rows by it.
+            raise UnsupportedError(f"{PARTITION_STATS} needs table version 8", path=config.path)
         if PARTITION_STATS in requirements and COLUMN_STATS not in config.metadata_partitions.union(
             config.metadata_partitions_inflight, requirements
         ):

@@ -81,6 +81,19 @@ def test_a_secondary_index_without_a_record_index_is_built_with_a_warning(
     assert [record.message for record in caplog.records if "no query can use" in record.message] == [said]
 
 
+def test_version_6_gets_no_statistics_of_partitions(golden: Callable[[str, str], GoldenCase]) -> None:
+    """Hudi 0.15 writes on without them, and behind it queries of 1.x lose rows by those that are there."""
+    table = golden("6", "mor_basic").table
+    before = data_of(table)
+    create = ("metadata", "create", table, "--partition", "column_stats", "--partition", "partition_stats")
+    switches = [f"hoodie.metadata.index.{name}.stats.enable=true" for name in ("column", "partition")]
+    schedule = ("schedule", "indexing", table, *(word for item in switches for word in ("--option", item)))
+    for command in (create, schedule):
+        done = hudictl(*command)
+        assert (done.code, "needs table version 8" in done.err) == (2, True), done.err
+        assert data_of(table) == before
+
+
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("name", ["column_stats", "bloom_filters", "record_index"])
 def test_no_index_is_started_on_a_table_with_files_of_a_bootstrap(
