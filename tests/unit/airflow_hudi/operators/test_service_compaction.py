@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.operators.service import HudiCompactionOperator
 from airflow_hudi.task_fate import HudiJobFailed, HudiJobKilled
+from hudi_core.config.engine_config import Mode
 from hudi_core.errors import ConfigError
 from hudi_core.verbs.run import RunRequest
 from hudi_submit import local_process
@@ -259,7 +260,7 @@ def test_the_engine_comes_from_the_task_the_connection_or_the_configuration(
     monkeypatch.setenv("AIRFLOW__HUDI__ENGINE", configuration)
     operator = operator_on(table, hudi_conn_id="hudi_test", engine=argument)
     job = operator.new_job(RunRequest(str(table), "compaction"), looks=False)
-    assert job._mode == engine
+    assert job._mode == Mode(engine)
 
 
 def test_the_engine_is_spark_where_nothing_names_one(
@@ -270,7 +271,7 @@ def test_the_engine_is_spark_where_nothing_names_one(
     for conn_id in ("hudi_test", None):
         operator = operator_on(table, hudi_conn_id=conn_id)
         job = operator.new_job(RunRequest(str(table), "compaction"))
-        assert (job._settings.engine, job._mode) == ("spark", "look")
+        assert (job._settings.engine, job._mode) == ("spark", Mode.LOOK)
         named = operator.new_job(RunRequest(str(table), "compaction"), looks=False)
         assert named._mode is None
 
