@@ -41,7 +41,7 @@ from hudi_core.metadata_table.partition_type import (
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import RECORD_KEY, BaseFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.query.slices_plan import reader_spec
+from hudi_core.query.context import reader_spec
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline

@@ -2,10 +2,10 @@
 
 - ``request``: which queries there are, and which times each of them takes.
 - ``context``: whether the metadata table or the storage lists the files; what a metadata table that cannot be read
-  comes to.
+  comes to; which log blocks and which older schemas a query sees.
 - ``plan``: which instant a query as of a time reads, and whether the table still has it, or a clean took it away.
-- ``slices_plan``: which log blocks and which older schemas a query sees; from how many partitions on a query does not
-  list those that its predicate excludes.
+- ``slices_plan``: how a predicate reaches the reader; from how many partitions on a query does not list those that its
+  predicate excludes.
 - ``commit_range``: which commits an incremental or a change-data query reads; what a pending one before them comes to;
   whether compactions and clusterings count; when the archive is read.
 - ``incremental``: which rows of these commits are returned; which file groups are read as a whole; what a file that was

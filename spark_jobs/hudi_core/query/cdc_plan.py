@@ -22,10 +22,10 @@ from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_
 from hudi_core.model.partition import check_relative_path, join
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
-from hudi_core.query.context import ReadContext
+from hudi_core.query.context import ReadContext, reader_spec
 from hudi_core.query.read_plan import ChangeQuery, ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import common_part, predicate_of, reader_spec
+from hudi_core.query.slices_plan import common_part, predicate_of
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Instant

@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import MetadataUnavailableError
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
+from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.history.archived import ArchivedTimeline, load_history
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.schemas import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import FileListing, StorageListing
@@ -77,3 +81,30 @@ class ReadContext:
         """The file slices at `timeline`, of `listing`; without one, by the metadata table in that mode."""
         files = self.listing(self.metadata_table(metadata, timeline)) if listing is None else listing
         return load_view(self.active, files, timeline, self.history)
+
+
+def reader_spec(
+    context: ReadContext,
+    schema: AvroSchema,
+    timeline: Timeline,
+    *,
+    merge_logs: bool,
+    commit_times: frozenset[str] | None = None,
+    up_to: str | None = None,
+    schemas: Timeline | None = None,
+) -> ReaderSpec:
+    """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
+    `schemas` is the timeline that `schema` is of, where that is another one: it resolves columns' names in older files.
+    """
+    history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
+    return ReaderSpec(
+        context.config,
+        schema,
+        CommittedInstants.of(timeline),
+        latest_read_instant(timeline) if up_to is None else up_to,
+        merge_logs,
+        commit_times=commit_times,
+        zone=READ_ZONE.read(context.options),
+        history=None if history is None else (history if up_to is None else history.up_to(up_to)).to_json(),
+        options=dict(context.options),
+    )

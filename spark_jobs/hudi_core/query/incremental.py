@@ -27,10 +27,10 @@ from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import IS_DELETED, FileGroupId, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.commit_range import CommitRange, commits_in_range, slice_before_replacement
-from hudi_core.query.context import ReadContext
+from hudi_core.query.context import ReadContext, reader_spec
 from hudi_core.query.read_plan import REPLACED_BY, ReadPlan
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
+from hudi_core.query.slices_plan import SlicesPlanner
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import Operation, replaced_file_groups
 from hudi_core.timeline.instant import State

@@ -19,11 +19,11 @@ from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.cdc_plan import plan_cdc
 from hudi_core.query.commit_range import first_incomplete_write
-from hudi_core.query.context import ReadContext
+from hudi_core.query.context import ReadContext, reader_spec
 from hudi_core.query.incremental import plan_incremental
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
+from hudi_core.query.slices_plan import SlicesPlanner
 from hudi_core.timeline.actions.clean import RemovedFiles, decode_clean_plan, decode_removed_files, removed_files_of
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import resolve_as_of

@@ -6,21 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.rows_config import READ_ZONE
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import to_text
 from hudi_core.expr.sql import parse_predicate
 from hudi_core.expr.tree import Expr
-from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.index.skipping import PruneReport, SkippingPlan
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.timeline.schemas import internal_schema_history
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
 COUNTED_PARTITIONS: Final = 1000
@@ -30,33 +25,6 @@ COUNTED_PARTITIONS: Final = 1000
 def predicate_of(request: ReadRequest) -> Expr | None:
     """The request's predicate, None when it has none. Raises ConfigError naming the fragment that cannot be read."""
     return None if request.where is None else parse_predicate(request.where, request.dialect)
-
-
-def reader_spec(
-    context: ReadContext,
-    schema: AvroSchema,
-    timeline: Timeline,
-    *,
-    merge_logs: bool,
-    commit_times: frozenset[str] | None = None,
-    up_to: str | None = None,
-    schemas: Timeline | None = None,
-) -> ReaderSpec:
-    """The reader of a query over a loaded timeline, with all columns and without predicate; `up_to` as for time travel.
-    `schemas` is the timeline that `schema` is of, where that is another one: it resolves columns' names in older files.
-    """
-    history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
-    return ReaderSpec(
-        context.config,
-        schema,
-        CommittedInstants.of(timeline),
-        latest_read_instant(timeline) if up_to is None else up_to,
-        merge_logs,
-        commit_times=commit_times,
-        zone=READ_ZONE.read(context.options),
-        history=None if history is None else (history if up_to is None else history.up_to(up_to)).to_json(),
-        options=dict(context.options),
-    )
 
 
 class SlicesPlanner:

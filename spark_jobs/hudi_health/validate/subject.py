@@ -21,7 +21,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.read.statistics import ColumnTypes
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import META_FIELDS
-from hudi_core.query.slices_plan import reader_spec
+from hudi_core.query.context import reader_spec
 from hudi_core.services.archive.listing import appended_log_bytes
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.action_updates import clean_changes

@@ -43,7 +43,7 @@ from hudi_core.metadata_table.partitions.row_indexes import record_index_definit
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.query.slices_plan import reader_spec
+from hudi_core.query.context import reader_spec
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schemas import internal_schema_history

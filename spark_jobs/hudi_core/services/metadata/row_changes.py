@@ -17,7 +17,7 @@ from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import StagedLog, Workers
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.query.slices_plan import reader_spec
+from hudi_core.query.context import reader_spec
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

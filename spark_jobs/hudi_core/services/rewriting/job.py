@@ -32,7 +32,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import DRIVER_FILES, Prepared, forget_staged
 from hudi_core.model.names import FileGroupId, parse_data_file
-from hudi_core.query.slices_plan import reader_spec
+from hudi_core.query.context import reader_spec
 from hudi_core.request.results import InstantResult
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table

@@ -27,8 +27,8 @@ from hudi_core.metadata_table.partitions.row_level import ChangeReader
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import FILE_NAME, parse_base_file, parse_log_file
 from hudi_core.model.partition import join
+from hudi_core.query.context import reader_spec
 from hudi_core.query.json_text import AVRO, json_rows
-from hudi_core.query.slices_plan import reader_spec
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.write_stats import WriteStat

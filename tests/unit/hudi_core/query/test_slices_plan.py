@@ -13,9 +13,9 @@ from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import FileGroupId
 from hudi_core.query import slices_plan
-from hudi_core.query.context import ReadContext
+from hudi_core.query.context import ReadContext, reader_spec
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
+from hudi_core.query.slices_plan import SlicesPlanner
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.splits import slice_of
