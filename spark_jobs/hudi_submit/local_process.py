@@ -59,8 +59,9 @@ class LocalCall:
         """Raises ConfigError; what it held is never shown."""
         value = parse_object(line, what=_WHAT)
         mode, credentials, grace = value.get("mode"), value.get("credentials", {}), value.get("grace_seconds", 20)
-        if mode not in [item.value for item in Mode] or not isinstance(credentials, dict) or not isinstance(grace, int):
-            raise ConfigError(f"{_WHAT} has no mode of {', '.join(item.value for item in Mode)}, or wrong fields")
+        modes = [known.value for known in Mode]
+        if mode not in modes or not isinstance(credentials, dict) or not isinstance(grace, int):
+            raise ConfigError(f"{_WHAT} has no mode of {', '.join(modes)}, or wrong fields")
         return LocalCall(parse_job(json.dumps(value.get("request"))), Mode(mode), credentials, grace)
 
     @property

@@ -43,6 +43,10 @@ class TableVersion:
     """Its Hudi is 1.1 or later, which knows partial update modes."""
     clean_plan_in_inflight: bool = True
     """The inflight file of a clean holds the plan again, which 0.15 and 1.0 read to resume; otherwise it is empty."""
+    has_all_indexes: bool = True
+    """Its Hudi keeps every partition type of the metadata table (else no statistics of partitions, secondary indexes or
+    expression indexes: Hudi 0.15 writes on without those that are there, and queries by them lose rows).
+    """
     indexes_all_columns: bool = False
     """A new index of column statistics holds every column (else the first 32, and three of the `_hoodie_*` columns)."""
     conflict_release: str = "1.2"
@@ -79,6 +83,7 @@ V6 = TableVersion(
     unified_reader=False,
     incremental_full_scan=False,
     hudi_1_log_headers=False,
+    has_all_indexes=False,
     indexes_all_columns=True,
     conflict_release="0.15",
     metadata_needs_rest=True,

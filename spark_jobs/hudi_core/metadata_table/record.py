@@ -6,6 +6,7 @@ null.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -58,7 +59,7 @@ class FilesRecord:
     entries: Mapping[str, FileEntry]
 
 
-class RecordRules(Generic[T]):
+class RecordRules(ABC, Generic[T]):
     """The record of one partition type, and the merge of two of one key (HoodieMetadataPayload)."""
 
     keyless: ClassVar[bool] = False
@@ -66,13 +67,13 @@ class RecordRules(Generic[T]):
     by_cell: ClassVar[bool] = False
     """Whether there is a decode_cell, for where that is faster."""
 
+    @abstractmethod
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> T:
         """The record of an Avro datum; raises CorruptFileError naming `path` when it has another type."""
-        raise NotImplementedError
 
     def decode_cell(self, schema: str, key: bytes, value: bytes) -> T | None:
         """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
-        raise NotImplementedError
+        return None
 
     def merge(self, older: T, newer: T, *, path: str) -> T:
         """The merged record, by default the newer one; `path` is its file."""

@@ -183,12 +183,14 @@ class MetadataTable:
 
     @property
     def may_have_narrow_ranges(self) -> bool:
-        """Whether partition_stats may exclude partitions with matching rows: always in version 6, where a writer of
-        Hudi 0.15 may have written on without them.
+        """Whether partition_stats may exclude partitions with matching rows: also where a writer of the table's own
+        release writes on without them.
         """
-        if not self._metadata_snapshot.config.features.log_name_has_delta_commit:
-            return True
-        return bool(self.completeness.uncommitted) or PARTITION_STATS in self.indexes_in_doubt
+        return (
+            not self._metadata_snapshot.config.features.has_all_indexes
+            or bool(self.completeness.uncommitted)
+            or PARTITION_STATS in self.indexes_in_doubt
+        )
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
         """As Completeness.groups_in_doubt; all of an index that does not cover all rows."""

@@ -241,7 +241,7 @@ def _defined_by(
         known = defined.get(name)
         if known is None and column is None:
             continue
-        if not config.features.merge_modes:
+        if not config.features.has_all_indexes:
             raise UnsupportedError(f"an index such as {name} needs table version 8", path=config.path)
         made = known if column is None else _definition(prefix, name, column, config, options)
         if known and made and (made.source_fields, made.function) != (known.source_fields, known.function):

@@ -172,8 +172,7 @@ class Initializations:
         requirements = list(names)
         check_names(requirements)
         config = self._context.config
-        if PARTITION_STATS in {*requirements} - config.metadata_partitions and not config.features.merge_modes:
-            # Hudi 0.15 does not know the partition type: it writes on without it, and readers of 1.x lose rows by it.
+        if PARTITION_STATS in {*requirements} - config.metadata_partitions and not config.features.has_all_indexes:
             raise UnsupportedError(f"{PARTITION_STATS} needs table version 8", path=config.path)
         if PARTITION_STATS in requirements and COLUMN_STATS not in config.metadata_partitions.union(
             config.metadata_partitions_inflight, requirements

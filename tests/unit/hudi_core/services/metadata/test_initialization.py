@@ -89,8 +89,8 @@ def test_version_6_gets_no_statistics_of_partitions(golden: Callable[[str, str],
     switches = [f"hoodie.metadata.index.{name}.stats.enable=true" for name in ("column", "partition")]
     schedule = ("schedule", "indexing", table, *(word for item in switches for word in ("--option", item)))
     for command in (create, schedule):
-        done = hudictl(*command)
-        assert (done.code, "needs table version 8" in done.err) == (2, True), done.err
+        refusal = hudictl(*command)
+        assert (refusal.code, "needs table version 8" in refusal.err) == (2, True), refusal.err
         assert data_of(table) == before
 
 
