@@ -81,8 +81,8 @@ bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores res
 	@$(BIN)/python -m benchmarks.fleet
 	@$(BIN)/python -m benchmarks.triggerer
 
-options: $(VENV)/.done ## write docs/options.md from the typed option keys
-	@PYTHONPATH=spark_jobs $(BIN)/python docs/make_options.py
+options: $(VENV)/.done ## write docs/reference/options.md from the typed option keys
+	@PYTHONPATH=spark_jobs $(BIN)/python docs/reference/make_options.py
 
 # Every extra but spark4, which excludes spark3. The lock's versions are kept where the providers allow it.
 CONSTRAINED := spark3 java s3 amazon google azure crc32c isal libdeflate zookeeper dynamodb

@@ -1,4 +1,4 @@
-"""From an empty folder to the first service on one's own table by Airflow, by docs/install.md as it is written.
+"""From an empty folder to the first service on one's own table by Airflow, by docs/use/install.md as it is written.
 
 `python -m benchmarks.first_hour` runs the page's commands with pip and with uv, each in an empty folder with an empty
 HOME, cold caches and no Java on PATH. The table is a copy of one that real Hudi wrote, with a compaction planned. Then

@@ -1,4 +1,4 @@
-"""The commands of docs/install.md's first section, so that the page and the benchmark cannot differ.
+"""The commands of docs/use/install.md's first section, so that the page and the benchmark cannot differ.
 
 A step is a paragraph that begins with its number, and the shell blocks below it. The word behind `sh` says whose block
 it is: of `pip` or `uv`, the reader's own settings (`yours`), what stays in the foreground (`server`), the look at the
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "install.md"
+PAGE = Path(__file__).parents[1] / "docs" / "use" / "install.md"
 SECTION = "## A first service on your own table\n"
 INSTALLERS = ("pip", "uv")
 KINDS = ("", "yours", "server", "result", *INSTALLERS)

@@ -143,7 +143,7 @@ def next_steps(table: DemoTable, planned: Instant) -> Iterator[str]:
     yield f"make hudictl ARGS='timeline {path}'"
     yield f"make hudictl ARGS='show {path} {planned.requested_time}'"
     yield f"make hudictl ARGS='read {path} --query snapshot --output .demo/rows.parquet'"
-    yield "dags/hudi_compaction.py and docs/airflow.md: the same on your own table"
+    yield "dags/hudi_compaction.py and docs/use/airflow.md: the same on your own table"
 
 
 def show_timeline(instants: Sequence[Instant]) -> None:

@@ -151,7 +151,7 @@ def describe(state: State) -> Iterator[str]:
     yield "`engine` in each form: empty is `auto`, as hudi_default says; `spark` starts a Spark job"
     yield "hudi_clean waits for a planned clean. Once the compaction is done, this plans one:"
     yield f"    make hudictl ARGS='schedule clean {table} --option hoodie.clean.commits.retained=1'"
-    yield "A backfill is refused: services work on the table as it is now, not on an interval (docs/airflow.md)"
+    yield "A backfill is refused: services work on the table as it is now, not on an interval (docs/use/airflow.md)"
     yield "Admin > Connections > hudi_default: the connection of type hudi, with its Test button"
     yield ""
     yield f"make hudictl ARGS='timeline {table}'"

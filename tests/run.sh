@@ -2,7 +2,7 @@
 # The tests of `make test`: nine parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM. Interop is one long chain of jobs of real Hudi: the other parts give way to it. The unit tests
 # of hudi_core and hudi_health that are not slow run under coverage, all others without it. A skipped test is a failure:
-# a part that is missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
+# a part that is missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/internals/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

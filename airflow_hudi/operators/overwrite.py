@@ -117,7 +117,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
 
 class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     """Replaces partitions by the rows of Parquet files, of a query or of a DataFrame: those that the rows belong to,
-    `partitions`, or all. The rest: BaseHudiOverwriteOperator; what the files must hold: docs/hudictl.md.
+    `partitions`, or all. The rest: BaseHudiOverwriteOperator; what the files must hold: docs/use/hudictl.md.
 
     :param source: a Parquet file, or a folder of them, which all executors can read with the table's storage options
         (templated)

@@ -230,7 +230,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
 class HudiCleanOperator(BaseHudiServiceOperator):
     """Deletes the files that no query of the kept commits needs any more. `options` define what is kept:
-    `hoodie.clean.policy`, `hoodie.clean.commits.retained` and the others of docs/options.md.
+    `hoodie.clean.policy`, `hoodie.clean.commits.retained` and the others of docs/reference/options.md.
     """
 
     service = Action.CLEAN
@@ -238,7 +238,7 @@ class HudiCleanOperator(BaseHudiServiceOperator):
 
 class HudiClusteringOperator(BaseHudiServiceOperator):
     """Writes the rows of small or unordered files into new files. `options` define what is taken, and the order:
-    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode`… (docs/options.md).
+    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode`… (docs/reference/options.md).
     """
 
     service = Action.CLUSTERING
@@ -246,7 +246,7 @@ class HudiClusteringOperator(BaseHudiServiceOperator):
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
     """Merges the log files of file groups into new base files. `options` define when one is due and what it takes
-    (docs/options.md): `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy`… Where writers plan
+    (docs/reference/options.md): `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy`… Where writers plan
     themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
 
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
@@ -265,7 +265,7 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
 
 class HudiLogCompactionOperator(BaseHudiServiceOperator):
     """Merges the log files of file groups into one log file each. It plans with `hoodie.log.compaction.enable=true`
-    among the `options` only: the table's readers know log compactions (docs/spec/log-compaction.md).
+    among the `options` only: the table's readers know log compactions (docs/guarantees/log-compaction.md).
     """
 
     service = "log_compaction"
@@ -274,7 +274,7 @@ class HudiLogCompactionOperator(BaseHudiServiceOperator):
 class HudiIndexingOperator(BaseHudiServiceOperator):
     """Builds indexes of the metadata table while writers continue. `options` name them:
     `hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.record.index.enable` and the others of
-    docs/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index. A task that stopped
+    docs/reference/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index. A task that stopped
     waiting for a writer (`airflow_hudi.indexing.catchup_minutes`) resumes when it is retried.
     """
 

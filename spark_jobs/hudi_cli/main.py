@@ -1,6 +1,6 @@
 """hudictl: reads and maintains Hudi tables from the command line.
 
-The contract of its JSON and exit codes is docs/hudictl.md.
+The contract of its JSON and exit codes is docs/use/hudictl.md.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         return EXIT_FAILED
     except MemoryError:
         output.trace()
-        output.failure("MemoryError", "there is not enough memory", "give the process more memory; see docs/memory.md")
+        output.failure("MemoryError", "there is not enough memory", "give the process more memory; see docs/guarantees/memory.md")
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001  the last boundary: a traceback is shown only with --debug
         output.trace()

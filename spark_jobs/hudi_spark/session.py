@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they bring (measured:
-# docs/benchmarks.md).
+# docs/internals/benchmarks.md).
 _LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

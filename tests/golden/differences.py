@@ -1,4 +1,4 @@
-"""Reads whose answer differs from real Hudi's, and why. Each line stands in docs/differences.md with its evidence."""
+"""Reads whose answer differs from real Hudi's, and why. Each line stands in docs/reference/differences.md with its evidence."""
 
 from __future__ import annotations
 
@@ -139,10 +139,10 @@ UNFILTERED = {
     "rolled_back_cow": ("20261120223943907_20261120223948615",),
     "rolled_back_mor": ("20261120223428709_20261120223437210",),
 }
-"""Incremental answers of Hudi 1.0.2 that hold whole file groups: docs/differences.md, section Incremental."""
+"""Incremental answers of Hudi 1.0.2 that hold whole file groups: docs/reference/differences.md, section Incremental."""
 
 DIFFERENCES: dict[tuple[str, str, str], Refused | Other | CommittedAfter | Images] = {
-    # Three versions of Hudi merge payload classes in three ways: docs/differences.md, section Merge.
+    # Three versions of Hudi merge payload classes in three ways: docs/reference/differences.md, section Merge.
     ("6", "payload_default", "snapshot.by-1.2.0.parquet"): Other(45, 2, 0),
     ("6", "payload_event_time", "snapshot.by-1.2.0.parquet"): Other(45, 2, 0),
     ("6", "payload_overwrite_latest", "snapshot.by-1.2.0.parquet"): Other(45, 10, 7),

@@ -1,4 +1,4 @@
-"""Version 6 tables whose partition columns Hudi 0.15 reads from the path and 1.2.0 from the rows: docs/differences.md,
+"""Version 6 tables whose partition columns Hudi 0.15 reads from the path and 1.2.0 from the rows: docs/reference/differences.md,
 section Partition columns.
 """
 

@@ -1,7 +1,7 @@
 """Hudi 1.2 takes what is archived behind an older instant for pending, and plans compactions without its log files: our
 archival leaves none behind.
 
-Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/hudi-notes.md, Timeline).
+Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/reference/hudi-notes.md, Timeline).
 Real Hudi goes on with a table whose restore is in the archive, where its own archival never puts one.
 """
 

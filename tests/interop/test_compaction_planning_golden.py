@@ -1,6 +1,6 @@
 """Golden merge-on-read tables without pending work: we plan a compaction, and real Hudi runs it; or we run it, and real
 Hudi reads the rows and goes on. `make test` takes one table of a version, `make soak` all of them. And tables on which
-nothing is to be planned, or we say why where real Hudi is silent (docs/differences.md).
+nothing is to be planned, or we say why where real Hudi is silent (docs/reference/differences.md).
 """
 
 from __future__ import annotations

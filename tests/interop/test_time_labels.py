@@ -1,5 +1,5 @@
 """Real Hudi 1.2 reads tables whose older files label milliseconds as microseconds as we do, before and after our
-services; where it does not, docs/differences.md says so.
+services; where it does not, docs/reference/differences.md says so.
 """
 
 from __future__ import annotations

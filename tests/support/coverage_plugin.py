@@ -2,7 +2,7 @@
 naming the report.
 
 coverage.py's tracer doubled the time of the unit tests on Python 3.10 and 3.11; SlipCover adds a third to it
-(docs/testing.md). It instruments modules as they are imported, so this plugin is imported before any of them.
+(docs/internals/testing.md). It instruments modules as they are imported, so this plugin is imported before any of them.
 `python -m tests.support.coverage_plugin report.json PERCENT` prints the least covered modules and the sum, and fails
 below that percentage of lines and branches.
 """

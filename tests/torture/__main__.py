@@ -1,4 +1,4 @@
-"""The random test: `python -m tests.torture --version 8 --seed 7 --minutes 10`; see docs/testing.md."""
+"""The random test: `python -m tests.torture --version 8 --seed 7 --minutes 10`; see docs/internals/testing.md."""
 
 from __future__ import annotations
 

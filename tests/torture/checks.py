@@ -178,7 +178,7 @@ class Checks:
             return
         due = {key for key, (_, written) in state.rows.items() if written > instant}
         found = rows["id"].to_pylist()
-        # A row that lost against one of before the range may be shown (docs/differences.md).
+        # A row that lost against one of before the range may be shown (docs/reference/differences.md).
         wrong = due != set(found) if not self.program.table.event_time else not due <= set(found)
         if wrong or len(found) != len(set(found)):
             missing, extra = sorted(due - set(found)), sorted(set(found) - due)

@@ -38,7 +38,7 @@ LAWFUL: Final = (
     "Failed to drop partitions. Please ensure that there are no pending table service actions",
     "on secondary index",
 )
-"""What real Hudi refuses on any table: overwrites beside a secondary index, too (docs/hudi-notes.md)."""
+"""What real Hudi refuses on any table: overwrites beside a secondary index, too (docs/reference/hudi-notes.md)."""
 
 
 def write(hudi: RealHudi, program: Program, step: Write, model: Model, base: Path) -> None:

@@ -30,7 +30,7 @@ TRAVELS, RANGES, PREDICATES = 1, 3, 2
 """How many questions of a kind each table is asked: an answer of real Hudi takes half a second to one."""
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 """Off in these tests: 1.x scans the whole table when any file of a range is gone, and we when one is that is needed
-(docs/differences.md).
+(docs/reference/differences.md).
 """
 
 
@@ -50,7 +50,7 @@ class Question:
 @dataclass
 class Outcome:
     """What became of a workload: steps done and refused (with Hudi's words), questions compared, refused by both,
-    not answered by Hudi alone, answered otherwise as docs/differences.md says, and mismatches.
+    not answered by Hudi alone, answered otherwise as docs/reference/differences.md says, and mismatches.
     """
 
     done: list[str] = field(default_factory=list)
@@ -216,7 +216,7 @@ def assert_same(ours: pa.Table, theirs: pa.Table) -> None:
 
 
 def is_known(hudi: RealHudi, base: Path, question: Question, ours: pa.Table, theirs: pa.Table) -> bool:
-    """Whether the answers differ as docs/differences.md says, and real Hudi's answer to another question is ours."""
+    """Whether the answers differ as docs/reference/differences.md says, and real Hudi's answer to another question is ours."""
     if "where" in question.ours:
         # Skipping files by statistics, it lost rows; without it, and without what it pushes down to files, there are no
         # others.

@@ -38,7 +38,7 @@ class ConfigKey(Generic[T_co]):
 
     @property
     def doc(self) -> str:
-        """Its meaning, for docs/options.md and as the remedy for a text that is not valid."""
+        """Its meaning, for docs/reference/options.md and as the remedy for a text that is not valid."""
         return self.said or _meanings().get(self.name, "")
 
     def read(self, options: Mapping[str, str], *, path: str | None = None) -> T_co:

@@ -1,7 +1,7 @@
 """How large a file of each kind, or a part of one that is held in memory, may be: one table, one option each.
 
 A file is refused by its size before it is read; a part by the size that its file declares, before memory is taken for
-it. The defaults are far above what Hudi writes into large tables (docs/security.md); an option raises each.
+it. The defaults are far above what Hudi writes into large tables (docs/use/security.md); an option raises each.
 """
 
 from __future__ import annotations

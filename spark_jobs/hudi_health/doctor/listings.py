@@ -1,5 +1,5 @@
 """The files in the storage compared with the timeline and with the metadata table's list of files; and what Hudi's
-writers left out of its indexes (docs/decisions/0018). The rules: docs/doctor.md. A reader takes an instant for
+writers left out of its indexes (docs/decisions/0018). The rules: docs/use/doctor.md. A reader takes an instant for
 committed that is older than the timeline's first commit (HoodieTimeline.containsOrBeforeTimelineStarts).
 """
 

@@ -1,5 +1,5 @@
 """The checks of what indexes hold of single files, and of whole partitions. What is compared exactly and what loosely,
-and the memory: docs/spec/metadata-table.md, "validate".
+and the memory: docs/guarantees/metadata-table.md, "validate".
 """
 
 from __future__ import annotations

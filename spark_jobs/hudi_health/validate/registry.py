@@ -1,5 +1,5 @@
 """Which check each partition type gets, one line each; and the check of `files`, which is always made. What it
-compares: docs/spec/metadata-table.md, "validate". The walk over the table: run.py.
+compares: docs/guarantees/metadata-table.md, "validate". The walk over the table: run.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """`record_index` against the record keys of all rows as they are now, `secondary_index_*` against their values. What is
-compared exactly and what loosely, and the memory: docs/spec/metadata-table.md, "validate".
+compared exactly and what loosely, and the memory: docs/guarantees/metadata-table.md, "validate".
 """
 
 from __future__ import annotations

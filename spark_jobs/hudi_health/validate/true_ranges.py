@@ -1,5 +1,5 @@
 """The least and the greatest value of operands over records, and whether what a statistic says of them holds. A bound
-is compared as readers use it (index.value_ranges): docs/spec/metadata-table.md, "validate".
+is compared as readers use it (index.value_ranges): docs/guarantees/metadata-table.md, "validate".
 """
 
 from __future__ import annotations

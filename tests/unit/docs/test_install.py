@@ -1,4 +1,4 @@
-"""docs/install.md can be run by benchmarks/first_hour.py, and the constraints fit the package's own bounds."""
+"""docs/use/install.md can be run by benchmarks/first_hour.py, and the constraints fit the package's own bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/options.md is what docs/make_options.py generates, and has every option there is."""
+"""docs/reference/options.md is what docs/reference/make_options.py generates, and has every option there is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import hudi_core
-from docs.make_options import GROUPS, PAGE, page
+from docs.reference.make_options import GROUPS, PAGE, page
 from hudi_core.config import metadata_config
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS
 from hudi_core.config.options import KEYS

@@ -169,7 +169,7 @@ def test_every_argument_of_an_operator_in_an_example_exists() -> None:
 
 def test_every_argument_in_the_lists_of_arguments_exists() -> None:
     """The words in backticks behind `Arguments:`; values stand in brackets behind their argument."""
-    entries = list(_ARGUMENTS.finditer((ROOT / "docs" / "airflow.md").read_text()))
+    entries = list(_ARGUMENTS.finditer((ROOT / "docs" / "use" / "airflow.md").read_text()))
     assert len(entries) == 8
     for entry in entries:
         operator = getattr(import_module(f"airflow_hudi.operators.{entry['module']}"), entry["name"])
@@ -190,7 +190,7 @@ def test_every_extra_exists_and_is_explained() -> None:
     }
     assert named >= {"spark3", "java", "amazon"}
     assert sorted(named - extras) == []
-    table = (ROOT / "docs" / "install.md").read_text().split("## Extras", 1)[1].split("\n## ", 1)[0]
+    table = (ROOT / "docs" / "use" / "install.md").read_text().split("## Extras", 1)[1].split("\n## ", 1)[0]
     rows = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`(\w+)`", rows)) == extras
 
@@ -210,12 +210,12 @@ def test_every_variable_of_the_environment_is_read() -> None:
 
 @pytest.mark.parametrize("page", ["airflow.md", "install.md"])
 def test_the_setting_that_shows_the_test_button_is_named_where_connections_are(page: str) -> None:
-    assert "AIRFLOW__CORE__TEST_CONNECTION=Enabled" in (ROOT / "docs" / page).read_text()
+    assert "AIRFLOW__CORE__TEST_CONNECTION=Enabled" in (ROOT / "docs" / "use" / page).read_text()
 
 
 def test_what_a_backfill_does_is_said() -> None:
     """Of the DAGs that ship, and of the operators in others."""
-    section = (ROOT / "docs" / "airflow.md").read_text().split("## Backfills, missed runs", 1)[1].split("\n## ", 1)[0]
+    section = (ROOT / "docs" / "use" / "airflow.md").read_text().split("## Backfills, missed runs", 1)[1].split("\n## ", 1)[0]
     for words in ("airflow backfill create", "refuse a backfill", "does not allow backfill runs", "once per interval"):
         assert words in section
 
@@ -237,7 +237,7 @@ def test_every_option_of_hudictl_in_an_example_exists() -> None:
 
 def test_every_option_of_every_command_is_in_its_signature() -> None:
     """In hudictl.md, but for those that all commands have, which it lists before."""
-    text = (ROOT / "docs" / "hudictl.md").read_text()
+    text = (ROOT / "docs" / "use" / "hudictl.md").read_text()
     everywhere = {"--json", "--debug", "--help", "-h", "--storage-option", "--storage-options-file"}
     paths = [*commands_of(hudictl, [])]
     assert len(paths) > 15

@@ -1,4 +1,4 @@
-"""docs/hudictl.md names every command and every service that there is."""
+"""docs/use/hudictl.md names every command and every service that there is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from hudi_cli.main import hudictl
 from hudi_core.request.services import SERVICES
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "hudictl.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "use" / "hudictl.md").read_text()
 
 
 def commands(group: click.Group, prefix: str = "") -> list[str]:

@@ -3,7 +3,7 @@ payload class, delete marks; as values, as no class is ever loaded.
 
 They depend on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload classes. Hudi 1.x
 merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0 differs from 1.1 and later; it keeps a
-version 6 table that has properties of 1.x. docs/merge.md describes the rules for users.
+version 6 table that has properties of 1.x. docs/use/merge.md describes the rules for users.
 """
 
 from __future__ import annotations

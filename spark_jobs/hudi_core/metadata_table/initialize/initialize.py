@@ -160,7 +160,7 @@ class MetadataCreation:
         late = sorted(now.requested_times - data.completed().requested_times)
         if late:
             message = f"{late[0]} was completed while the metadata partition `{name}` was initialized, which lacks it"
-            remedy = "let all writers of the table take its lock (docs/locks.md), and run this again"
+            remedy = "let all writers of the table take its lock (docs/use/locks.md), and run this again"
             raise ConflictError(message, path=config.path, remedy=remedy)
         self.guard()
 

@@ -1,7 +1,7 @@
 """Plans a clean: inputs of the timeline, then one partition at a time (Hudi's CleanPlanActionExecutor).
 
 Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
-bytes each. docs/memory.md has the measurements.
+bytes each. docs/guarantees/memory.md has the measurements.
 
 retention.py decides when a clean is due, up to which commit it may delete, which partitions it looks at and which
 slices of a file group go, kept_files.py which files savepoints and pending plans hold.

@@ -1,6 +1,6 @@
 """One build of planned indexes, from a snapshot of the table to their base files, in file groups that are inflight;
 which actions completed since and are not in it; and with how many file groups. The steps of a build and of a resize:
-docs/spec/indexing.md. What a listed index may lack: metadata_table/read/completeness.py.
+docs/guarantees/indexing.md. What a listed index may lack: metadata_table/read/completeness.py.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def unrecorded(
     metadata_timeline: MetadataTimeline,
     early: Collection[str],
 ) -> list[str]:
-    """The instants completed since `before` that some partition of `build` lacks (docs/spec/indexing.md, 5); the caller
+    """The instants completed since `before` that some partition of `build` lacks (docs/guarantees/indexing.md, 5); the caller
     holds the lock. `early` are the instants that the timeline held right after the index was first inflight: their
     writers may have read the properties before. A deltacommit that was on the metadata timeline before the build was
     lost with the files of an earlier attempt.

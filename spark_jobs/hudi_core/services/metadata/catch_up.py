@@ -1,6 +1,6 @@
 """Applies the actions of the data table that the metadata table lacks, in the order of their completion, under the
 table lock, and mends what Hudi's writers left out of indexes (metadata_table.read.completeness). What can be applied
-late, and what cannot: docs/spec/metadata-table.md, "Catching up with missing commits".
+late, and what cannot: docs/guarantees/metadata-table.md, "Catching up with missing commits".
 
 Every block of such an instant counts as soon as it is there: it can be written at any later time, as one deltacommit
 under the action's instant (action_updates). A restore behind which keys may have been written again is no reason to

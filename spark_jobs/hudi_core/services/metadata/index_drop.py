@@ -1,6 +1,6 @@
 """Drop of indexes from the metadata table, removal of pending indexing actions (deletePendingIndexingInstant), and
 rebuild of row-level indexes that missing actions cannot be applied to. Why a row-level index is delisted first, and its
-files are deleted when no writer can hold the older properties: docs/spec/metadata-table.md, "Dropping row-level
+files are deleted when no writer can hold the older properties: docs/guarantees/metadata-table.md, "Dropping row-level
 indexes".
 """
 

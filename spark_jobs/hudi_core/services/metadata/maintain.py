@@ -3,7 +3,7 @@ index_drop.py.
 
 All of it happens under the table lock, as in real Hudi: writers wait for it. The lock is released in between until
 writes have ended that may use a row-level index which is dropped, or that began without one which has to hold all rows
-(docs/spec/metadata-table.md, "Initialization and maintenance").
+(docs/guarantees/metadata-table.md, "Initialization and maintenance").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The examples in docs/airflow.md are a DAG, with the real operators."""
+"""The examples in docs/use/airflow.md are a DAG, with the real operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFERRED = ("livy", "emr", "emr_serverless", "databricks", "dataproc", "dataproc
 
 
 def section() -> str:
-    text = (ROOT / "docs" / "airflow.md").read_text()
+    text = (ROOT / "docs" / "use" / "airflow.md").read_text()
     return text.split("## Other ways to submit", 1)[1].split("\n## ", 1)[0]
 
 

@@ -51,7 +51,7 @@ EVERY = "files,column_stats,bloom_filters,record_index,secondary_index_a"
     ],
 )
 def test_indexes_that_a_writer_drops(version: int, options: dict[str, str], dropped: set[str]) -> None:
-    """Measured of upserts of 0.15.0, 1.0.2 and 1.2.0 with default options: docs/hudi-notes.md."""
+    """Measured of upserts of 0.15.0, 1.0.2 and 1.2.0 with default options: docs/reference/hudi-notes.md."""
     layout = "1" if version == 6 else "2"
     properties = {"hoodie.table.version": f"{version}", "hoodie.timeline.layout.version": layout}
     config = config_of({**properties, "hoodie.table.metadata.partitions": EVERY})

@@ -1,4 +1,4 @@
-"""Writes docs/options.md from the typed option keys of hudi_core.config: `make options`."""
+"""Writes docs/reference/options.md from the typed option keys of hudi_core.config: `make options`."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ GROUPS: Final[tuple[Group, ...]] = (
     ),
     Group(
         "Planning compactions",
-        "When a compaction is due and which file groups it takes; more in [compaction.md](spec/compaction.md).",
+        "When a compaction is due and which file groups it takes; more in [compaction.md](../guarantees/compaction.md).",
         COMPACTION_KEYS,
     ),
     Group(
         "Planning clusterings",
         "When a clustering is due, which file groups it takes, and what its new files are like; more in "
-        "[clustering.md](spec/clustering.md).",
+        "[clustering.md](../guarantees/clustering.md).",
         CLUSTERING_KEYS,
     ),
     Group(
@@ -70,18 +70,18 @@ GROUPS: Final[tuple[Group, ...]] = (
         "[hudictl.md](hudictl.md#insert-overwrite).",
         KEYGEN_KEYS,
     ),
-    Group("Clean", "The guarantees are in [clean.md](spec/clean.md).", CLEAN_KEYS),
+    Group("Clean", "The guarantees are in [clean.md](../guarantees/clean.md).", CLEAN_KEYS),
     Group(
         "Archival",
-        "The guarantees are in [archive.md](spec/archive.md).",
+        "The guarantees are in [archive.md](../guarantees/archive.md).",
         ARCHIVE_KEYS,
     ),
-    Group("Rollback", "The guarantees are in [rollback.md](spec/rollback.md).", (ROLLBACK_USING_MARKERS,)),
-    Group("Indexing", "Which indexes `indexing` builds; more in [indexing.md](spec/indexing.md).", INDEXING_KEYS),
+    Group("Rollback", "The guarantees are in [rollback.md](../guarantees/rollback.md).", (ROLLBACK_USING_MARKERS,)),
+    Group("Indexing", "Which indexes `indexing` builds; more in [indexing.md](../guarantees/indexing.md).", INDEXING_KEYS),
     Group(
         "Metadata table",
         "How `metadata create`, `metadata update` and indexing initialize indexes; more in "
-        "[metadata-table.md](spec/metadata-table.md).",
+        "[metadata-table.md](../guarantees/metadata-table.md).",
         (*METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES),
     ),
     Group(
@@ -105,7 +105,7 @@ GROUPS: Final[tuple[Group, ...]] = (
 
 
 def page() -> str:
-    """The text of docs/options.md."""
+    """The text of docs/reference/options.md."""
     return "\n".join([_HEAD, *(_section(group) for group in GROUPS)])
 
 
