@@ -100,7 +100,7 @@ def hudi_asset(
     schedule of a DAG. The triggerer looks at the table while such a DAG is active. Events that come before a run starts
     are one run, so what it runs should be all that is pending, not the instants of one event. Arguments, and what an
     event holds: HudiTimelineEventTrigger. Airflow keeps one watcher of an asset, that of the file that it has parsed
-    last: so the asset's address says what its watcher does (docs/use/airflow.md#events).
+    last: so the asset's address says what its watcher does (docs/use/fleets.md#events).
 
     :param table: the table's URI, or its path below the connection's base path
     :param name: of the asset; without one it is its address
@@ -197,9 +197,9 @@ def describe_events(
     works: Sequence[FinishedWork],
     look_of: Callable[[str], Look],
 ) -> None:
-    """Fills in the events of a task's outlets, as docs/use/airflow.md#events says: those of table_asset with the instants
-    that the task, or an earlier try of it, completed, of changed_partitions_asset, and of an AssetAlias. A table that
-    cannot be read is looked at again after some seconds where that may help.
+    """Fills in the events of a task's outlets (docs/use/fleets.md#events): those of table_asset with the instants that
+    the task, or an earlier try of it, completed, of changed_partitions_asset, and of an AssetAlias. A table that cannot
+    be read is looked at again after some seconds where that may help.
     """
     aliases = [item for item in outlets if isinstance(item, AssetAlias)]
     assets = {item.uri: item for item in outlets if isinstance(item, Asset) and item.uri.startswith(f"{SCHEME}://")}

@@ -1,7 +1,7 @@
 """Maintains a fleet of tables by a file of policies: what is pending or due on each of them, as one job.
 
 The file says which tables there are, when each service of a table is due, in which order they run, within which bounds
-of time and bytes, and when nothing runs (docs/use/airflow.md). A mistake in it is an import error of this DAG, with its
+of time and bytes, and when nothing runs (docs/use/fleets.md). A mistake in it is an import error of this DAG, with its
 line. Behind the services a task fails where an instant is pending for too long. Without a file and without tables there
 is no DAG. The params of a run choose some of the tables, and the engine and options of its work.
 

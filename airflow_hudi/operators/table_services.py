@@ -34,9 +34,9 @@ _NOTHING: Final[dict[str, Any]] = {"tables": 0, "done": 0, "nothing": 0, "failed
 class HudiTableServicesOperator(BaseHudiOperator):
     """Runs services of one or many tables: what is pending, and with mode `both` what is due.
 
-    All tables are one job (docs/use/airflow.md#many-tables). The task fails at the end when a run failed, without retries
-    where every failure is bad input. A retry begins again: what is completed has nothing to do, and is in the result
-    and the asset events of the try that succeeds. Runs that others hold are repeated for `conflict_timeout`.
+    All tables are one job (docs/use/fleets.md#many-tables). The task fails at the end when a run failed, without
+    retries where every failure is bad input. A retry begins again: what is completed has nothing to do, and is in the
+    result and the asset events of the try that succeeds. Runs that others hold are repeated for `conflict_timeout`.
 
     XCom, also when the task fails: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service",
     "exit_code", "engine", "instants", "reason", "error"}]}`; `done`, `nothing` and `failed` count runs.
@@ -46,7 +46,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
     :param services: the services of each table, in this order, as a list or separated by commas; without them and a
         policy rollback, compaction, clean and archive (templated)
     :param policy: when services are due, in which order and within which bounds: the path of a YAML file where the task
-        runs, or one policy as a dict (docs/use/airflow.md, templated)
+        runs, or one policy as a dict (docs/use/fleets.md, templated)
     :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
     :param max_minutes: minutes after which the task starts nothing more, whatever policies allow (templated)
     :param max_bytes: bytes, or a size such as `50GiB`, that compactions, log compactions and clusterings of all tables

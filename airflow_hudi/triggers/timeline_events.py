@@ -61,7 +61,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
     "partitions", "rows"}]}`; the last three members are of completed writes. Where the watcher is, is kept in the
     asset's state store once the event is in Airflow's database. Of completed writes it begins with those that complete
-    after its first look. Watchers of one table with one interval are one stream (docs/use/airflow.md#events).
+    after its first look. Watchers of one table with one interval are one stream (docs/use/fleets.md#events).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None

@@ -25,7 +25,7 @@ PRIVATE_WORDS = (
     "untold", "wanted", "weightless", "whoever", "witnesses",
 )
 # fmt: on
-"""Words of no Hudi user, each a part of a name or several parts of one (ARCHITECTURE.md has the field's)."""
+"""Words of no Hudi user, each a part of a name or several parts of one (the field's: docs/internals/glossary.md)."""
 
 OWN = re.compile(r"own(_(timeline|instant)s?)?")
 """The metadata timeline, and its instants."""

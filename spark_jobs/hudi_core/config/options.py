@@ -22,7 +22,7 @@ LIMIT_KEYS: tuple[ConfigKey[object], ...] = tuple(
         kind.option,
         kind.default,
         whole_number(1, MAX_BYTES),
-        said=f"bytes of {kind.what}; a larger one is refused before memory is taken for it",
+        said=f"bytes of {kind.what}",
     )
     for kind in Limit
 )

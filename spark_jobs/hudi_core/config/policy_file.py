@@ -117,7 +117,7 @@ def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
         raise ConfigError(f"the file is no YAML: {error}", path=path, remedy="correct the file there") from error
     if node is None:
         raise ConfigError(
-            "the file of policies is empty", path=path, remedy="write a policy into it: docs/use/airflow.md, Policies"
+            "the file of policies is empty", path=path, remedy="write a policy into it: docs/use/fleets.md, Policies"
         )
     root = _Node(node, path)
     members = root.members()
