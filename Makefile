@@ -17,7 +17,7 @@ ARGS ?= --help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml
+$(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml spark_jobs/pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "Python 3.10 or 3.11 with venv is needed: install one, or say 'make PYTHON=/path/to/python3.11'" >&2; exit 2; fi
 	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
@@ -26,8 +26,8 @@ $(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
 	@echo "  $$(grep -c '==' requirements.lock) packages, Airflow and Spark among them: a minute or more, 1 GB"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
-	@echo "  this package"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@echo "  the engine and the provider"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable spark_jobs --editable .
 	@touch $@
 
 demo: $(VENV)/.done ## the main job, end to end: Airflow sees a requested compaction and a Spark job runs it
@@ -85,7 +85,8 @@ options: $(VENV)/.done ## write docs/reference/options.md from the typed option 
 	@PYTHONPATH=spark_jobs $(BIN)/python docs/reference/make_options.py
 
 # Every extra but spark4, which excludes spark3. The lock's versions are kept where the providers allow it.
-CONSTRAINED := spark3 java s3 amazon google azure crc32c isal libdeflate zookeeper dynamodb
+CONSTRAINED := './spark_jobs[polars,spark3,java,s3,crc32c,isal,libdeflate,zookeeper,dynamodb]' \
+	'.[spark3,java,amazon,google,azure]'
 lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock, and the constraints for users
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in \
 		-o requirements.lock
@@ -93,8 +94,9 @@ lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock, and t
 		awk '/^uv==/{p=1} p&&/^    # via/{exit} p{print}' requirements.lock; } > requirements-bootstrap.lock
 	@for python in 3.10 3.11; do \
 		cp requirements.lock constraints/constraints-$$python.txt; \
-		$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version $$python \
-			--python-platform x86_64-unknown-linux-gnu $(addprefix --extra ,$(CONSTRAINED)) pyproject.toml \
+		printf '%s\n' $(CONSTRAINED) | $(BIN)/uv pip compile --quiet --no-header --no-annotate \
+			--python-version $$python --python-platform x86_64-unknown-linux-gnu \
+			--no-emit-package airflow-hudi --no-emit-package airflow-hudi-engine - \
 			-o constraints/constraints-$$python.txt || exit; done
 
 clean: ## remove what the other targets made

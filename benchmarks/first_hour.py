@@ -233,7 +233,8 @@ def _as_step(block: Block, seconds: float) -> dict[str, Any]:
 
 
 def _versions(reader: Newcomer, installer: str) -> dict[str, str]:
-    names = ("apache-airflow", "apache-airflow-providers-apache-spark", "pyspark", "airflow-hudi")
+    own = ("airflow-hudi", "airflow-hudi-engine")
+    names = ("apache-airflow", "apache-airflow-providers-apache-spark", "pyspark", *own)
     program = f"from importlib.metadata import version; print(*(version(name) for name in {names}))"
     found = dict(zip(names, reader.run(f'python -c "{program}"\n').split(), strict=True))
     return found | {installer: reader.run(f"{installer} --version\n").split()[1]}

@@ -67,7 +67,7 @@ class Installer:
 def measure_extras(run: Run, scratch: Path, constraints: Path) -> list[dict[str, Any]]:
     """The seconds of each installer to resolve each extra into an empty environment, with cold caches.
 
-    `run` has `dist` with the wheel in its folder, and uv. Beside uv there are the newest pip and the one that Python
+    `run` has `dist` with the wheels in its folder, and uv. Beside uv there are the newest pip and the one that Python
     brings, which downloads each wheel in order to resolve. Raises RuntimeError when the first two take over a minute.
     """
     python = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -58,7 +58,7 @@ class EngineJob:
         if self._settings.engine == SPARK and not self._looks:
             return None
         if missing := missing_wheels():
-            log.info("No look before the submit: this Python lacks %s ('airflow-hudi[engine]')", ", ".join(missing))
+            log.info("No look before the submit: this Python lacks %s (airflow-hudi-engine)", ", ".join(missing))
             return None
         return Mode.LOOK if self._settings.engine == SPARK else Mode(self._settings.engine)
 

@@ -31,6 +31,7 @@ from hudi_cli.verb_commands import (
     takeover,
     unschedule,
 )
+from hudi_core import VERSION
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
 from hudi_core.request.results import BatchResult
 from hudi_core.request.texts import check_text
@@ -41,7 +42,7 @@ EXIT_DONE = 0
 
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.version_option(package_name="airflow-hudi", prog_name="hudictl")
+@click.version_option(VERSION, prog_name="hudictl")
 def hudictl() -> None:
     """Read and maintain Apache Hudi tables, without a Hudi jar.
 

@@ -98,7 +98,12 @@ class Runner(AbstractContextManager["Runner"]):
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
-    """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration."""
+    """An engine on `master` whose session opens when it is first used; `conf` is Spark's own configuration. Raises
+    ConfigError without pyspark.
+    """
+    from hudi_spark.session import require_pyspark
+
+    require_pyspark()
     from hudi_spark.engine import SessionEngine
 
     def open_session() -> SparkSession:

@@ -42,7 +42,7 @@ def require_pyspark() -> None:
     # Spark 3.5's mapInArrow insists on pandas, on the driver only; the engine itself has no use for it.
     missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
     if missing:
-        remedy = "pip install 'airflow-hudi[spark3]', or run with --engine local"
+        remedy = "pip install 'airflow-hudi-engine[spark3]', or run with --engine local"
         raise ConfigError(f"Spark cannot start: no Python module {', '.join(missing)}", remedy=remedy)
 
 

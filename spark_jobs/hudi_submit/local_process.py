@@ -189,5 +189,5 @@ def require_wheels() -> None:
     if missing := missing_wheels():
         raise ConfigError(
             f"the local engine cannot run where this task runs: no Python module {', '.join(missing)}",
-            remedy="pip install 'airflow-hudi[engine]' on the workers, or set engine='spark'",
+            remedy="pip install airflow-hudi-engine on the workers, or set engine='spark'",
         )

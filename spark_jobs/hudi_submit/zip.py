@@ -115,7 +115,7 @@ def _compiled(name: str, source: bytes) -> bytes:
 def entry_file() -> Path:
     """The `main.py` for spark-submit: the checkout's, or the installed wheel's. Raises ConfigError without both."""
     try:
-        installed = metadata.distribution("airflow-hudi").files or []
+        installed = metadata.distribution("airflow-hudi-engine").files or []
     except metadata.PackageNotFoundError:
         installed = []
     # The checkout first: an editable install copies the wheel's file once and does not follow its changes.
@@ -126,7 +126,8 @@ def entry_file() -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()
-    raise ConfigError("the job's main.py was not found", path=str(candidates[-1]), remedy="reinstall airflow-hudi")
+    remedy = "reinstall airflow-hudi-engine"
+    raise ConfigError("the job's main.py was not found", path=str(candidates[-1]), remedy=remedy)
 
 
 def _package_files() -> Iterator[tuple[str, bytes]]:
@@ -151,7 +152,7 @@ def _package_root(package: str) -> Path:
     spec = find_spec(package)
     places = list(spec.submodule_search_locations or []) if spec is not None else []
     if not places or not Path(places[0]).is_dir():
-        remedy = "install airflow-hudi from its wheel, or in editable mode from a checkout"
+        remedy = "install airflow-hudi-engine from its wheel, or in editable mode from a checkout"
         raise ConfigError(f"the package {package} is not installed as a folder", remedy=remedy)
     return Path(places[0])
 

@@ -37,7 +37,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> str:
     found = "; ".join(rejected) if rejected else "none found"
     raise ConfigError(
         f"no Java 17 or 21 for Spark ({found})",
-        remedy="pip install 'airflow-hudi[java]', or set JAVA_HOME to a Java 17 or 21",
+        remedy="pip install 'airflow-hudi-engine[java]', or set JAVA_HOME to a Java 17 or 21",
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 S3_OPTIONS = frozenset({"endpoint_url", "region", "anon", "key", "secret", "token"})
 """Options of an S3 storage: one vocabulary for the control side (fsspec) and the data path (Arrow)."""
 LIBRARIES = {
-    "s3": "s3fs: pip install 'airflow-hudi[s3]'",
+    "s3": "s3fs: pip install 'airflow-hudi-engine[s3]'",
     **dict.fromkeys(("gs", "gcs"), "gcsfs: pip install 'gcsfs>=2026.4'"),
     **dict.fromkeys(("abfs", "abfss", "az"), "adlfs: pip install 'adlfs>=2026.2'"),
 }

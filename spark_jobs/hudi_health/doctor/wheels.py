@@ -19,13 +19,14 @@ from hudi_health.doctor.findings import Finding, Severity
 
 _Side = Literal["driver", "driver and executors"]
 _BOTH: Final = "driver and executors"
-_ENGINE: Final = "airflow-hudi[engine]"
+_ENGINE: Final = "airflow-hudi-engine"
+_POLARS: Final = "airflow-hudi-engine[polars]"
 _GZIP: Final = {
-    GzipLibrary.ISAL: ("isal", "airflow-hudi[isal]"),
-    GzipLibrary.LIBDEFLATE: ("deflate", "airflow-hudi[libdeflate]"),
+    GzipLibrary.ISAL: ("isal", "airflow-hudi-engine[isal]"),
+    GzipLibrary.LIBDEFLATE: ("deflate", "airflow-hudi-engine[libdeflate]"),
 }
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
-    "s3": ("s3fs", "airflow-hudi[s3]"),
+    "s3": ("s3fs", "airflow-hudi-engine[s3]"),
     "gs": ("gcsfs", "gcsfs"),
     "gcs": ("gcsfs", "gcsfs"),
     "abfs": ("adlfs", "adlfs"),
@@ -58,7 +59,7 @@ class ExecutorObservations:
 def needed_wheels(scheme: str, options: Mapping[str, str], codec: str | None) -> tuple[Wheel, ...]:
     """Of the engine, the `codec`, the storage and the lock provider. fastavro and sqlglot are in the job zip."""
     wheels = [_wheel(name, _BOTH, why, _ENGINE) for name, why in NEEDED_MODULES.items()]
-    wheels += [_wheel(name, _BOTH, why, _ENGINE, is_optional=True) for name, why in OPTIONAL_MODULES.items()]
+    wheels += [_wheel(name, _BOTH, why, _POLARS, is_optional=True) for name, why in OPTIONAL_MODULES.items()]
     if codec == "GZIP":
         wheels += _gzip_wheels(GzipLibrary(GZIP_LIBRARY.read(options)))
     if scheme in _STORES:
@@ -66,9 +67,9 @@ def needed_wheels(scheme: str, options: Mapping[str, str], codec: str | None) ->
         wheels.append(_wheel(name, "driver", f"timeline and locks on {scheme}://", install))
     provider = PROVIDER.read(options) or ""
     if "Zookeeper" in provider:
-        wheels.append(_wheel("kazoo", "driver", "the lock in ZooKeeper", "airflow-hudi[zookeeper]"))
+        wheels.append(_wheel("kazoo", "driver", "the lock in ZooKeeper", "airflow-hudi-engine[zookeeper]"))
     if "DynamoDB" in provider:
-        wheels.append(_wheel("boto3", "driver", "the lock in DynamoDB", "airflow-hudi[dynamodb]"))
+        wheels.append(_wheel("boto3", "driver", "the lock in DynamoDB", "airflow-hudi-engine[dynamodb]"))
     return tuple(wheels)
 
 
@@ -129,7 +130,7 @@ def executor_modules(
         yield Finding("executor_wheel", "error", what, _ZIP if name == "fastavro" else _on_every_executor(_ENGINE))
     if is_lacking("polars"):
         what = "the executors have no polars: fastavro decodes Avro log blocks there, which is slower"
-        yield Finding("executor_slow", "info", what, _on_every_executor(_ENGINE))
+        yield Finding("executor_slow", "info", what, _on_every_executor(_POLARS))
     if codec == "GZIP" and any(setup.get("gzip") == "pyarrow" for setup in executors.setups):
         yield from _without_gzip(GzipLibrary(GZIP_LIBRARY.read(options)))
     if any(setup.get("fastavro") == "pure" for setup in executors.setups):

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from benchmarks.install_page import INSTALLERS, blocks
 
 ROOT = Path(__file__).parents[3]
+OWN = ("airflow-hudi", "airflow-hudi-engine")
 PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)(?: ;(?P<marker>[^\\]*))?", re.MULTILINE)
 
 
@@ -35,17 +36,18 @@ def test_a_block_of_nobody_is_refused() -> None:
 
 
 def own_requirements(python: str) -> list[Requirement]:
-    """What the package asks for on this Python, with every extra but spark4, which excludes spark3."""
-    metadata = distribution("airflow-hudi").metadata
-    extras = set(metadata.get_all("Provides-Extra") or []) - {"spark4"}
-    found = [Requirement(line) for line in metadata.get_all("Requires-Dist") or []]
-    environments = [{"extra": extra, "python_version": python} for extra in ("", *extras)]
-    return [
-        requirement
-        for requirement in found
-        if requirement.name != "airflow-hudi"
-        and (requirement.marker is None or any(requirement.marker.evaluate(one) for one in environments))
-    ]
+    """What both distributions ask for on this Python, with every extra but spark4, which excludes spark3."""
+    asked = []
+    for name in OWN:
+        metadata = distribution(name).metadata
+        extras = set(metadata.get_all("Provides-Extra") or []) - {"spark4"}
+        environments = [{"extra": extra, "python_version": python} for extra in ("", *extras)]
+        asked += [
+            requirement
+            for requirement in map(Requirement, metadata.get_all("Requires-Dist") or [])
+            if requirement.marker is None or any(requirement.marker.evaluate(one) for one in environments)
+        ]
+    return [requirement for requirement in asked if requirement.name not in OWN]
 
 
 @pytest.mark.parametrize("python", ["3.10", "3.11"])
@@ -53,7 +55,8 @@ def test_the_constraints_pin_what_the_package_asks_for(python: str) -> None:
     text = (ROOT / "constraints" / f"constraints-{python}.txt").read_text()
     pins = {match[1]: match[2] for match in PINNED.finditer(text)}
     requirements = own_requirements(python)
-    assert {"apache-airflow", "s3fs", "gcsfs", "adlfs", "pyspark"} <= {requirement.name for requirement in requirements}
+    names = {requirement.name for requirement in requirements}
+    assert {"apache-airflow", "s3fs", "gcsfs", "adlfs", "pyspark", "pyarrow", "polars"} <= names
     wrong = [str(one) for one in requirements if not one.specifier.contains(pins.get(one.name.lower(), "0"))]
     assert wrong == []
 

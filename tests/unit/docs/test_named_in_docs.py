@@ -83,7 +83,7 @@ RENAMED_MODULES = {"airflow_hudi.operators.stuck"}
 """Names that a decision mentions as those of before."""
 
 _OPTION = re.compile(r"(?<![\w/.])(?:hoodie|airflow_hudi)\.[a-zA-Z0-9_.*<]+[a-zA-Z0-9_*]")
-_EXTRAS = re.compile(r"(?:airflow-hudi|'\.|opt/airflow-hudi)\[([a-z0-9,]+)\]")
+_EXTRAS = re.compile(r"(?P<of>airflow-hudi(?:-engine|/spark_jobs)?|'\.|'\./spark_jobs)\[(?P<extras>[a-z0-9,]+)\]")
 _FENCED = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _ARGUMENTS = re.compile(
     r"(?:^- )?`operators\.(?P<module>\w+)\.(?P<name>\w+)`\n+\s*- Arguments: (?P<text>.*?)(?=\n\s*- XCom)",
@@ -180,19 +180,33 @@ def test_every_argument_in_the_lists_of_arguments_exists() -> None:
 
 
 def test_every_extra_exists_and_is_explained() -> None:
-    project = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]", 1)[1].split("\n[", 1)[0]
-    extras = set(re.findall(r"^(\w+) = \[", project, re.MULTILINE))
-    named = {
-        extra
-        for page in [*PAGES, ROOT / "docker" / "Dockerfile"]
-        for group in _EXTRAS.findall(page.read_text())
-        for extra in group.split(",")
+    """In README and docs, and in the remedies of errors; of the distribution that is named with them."""
+    known = {("provider", extra) for extra in extras_of(ROOT)} | {
+        ("engine", extra) for extra in extras_of(ROOT / "spark_jobs")
     }
-    assert named >= {"spark3", "java", "amazon"}
-    assert sorted(named - extras) == []
+    sources = [path for folder in ("airflow_hudi", "spark_jobs") for path in (ROOT / folder).rglob("*.py")]
+    named = {
+        ("engine" if found["of"].endswith(("engine", "spark_jobs")) else "provider", extra)
+        for path in [*PAGES, ROOT / "docker" / "Dockerfile", ROOT / "spark_jobs" / "README.md", *sources]
+        for found in _EXTRAS.finditer(path.read_text())
+        for extra in found["extras"].split(",")
+    }
+    assert named >= {("provider", "spark3"), ("provider", "java"), ("provider", "amazon"), ("engine", "polars")}
+    assert sorted(named - known) == []
     table = (ROOT / "docs" / "use" / "install.md").read_text().split("## Extras", 1)[1].split("\n## ", 1)[0]
-    rows = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
-    assert set(re.findall(r"`(\w+)`", rows)) == extras
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    assert {
+        (one, extra)
+        for extras, of in rows
+        for one in (("provider", "engine") if of.strip() == "both" else (of.strip(),))
+        for extra in re.findall(r"`(\w+)`", extras)
+    } == known
+
+
+def extras_of(project: Path) -> list[str]:
+    """The extras of the distribution that is built in this folder."""
+    text = (project / "pyproject.toml").read_text().split("[project.optional-dependencies]", 1)[1].split("\n[", 1)[0]
+    return re.findall(r"^(\w+) = \[", text, re.MULTILINE)
 
 
 def test_every_variable_of_the_environment_is_read() -> None:

@@ -130,5 +130,5 @@ def test_missing_wheels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     require_wheels()
     monkeypatch.setattr(local_process, "find_spec", lambda name: None if name == "numpy" else os)
     assert missing_wheels() == ["numpy"]
-    with pytest.raises(ConfigError, match=r"numpy.*airflow-hudi\[engine\]"):
+    with pytest.raises(ConfigError, match=r"numpy.*airflow-hudi-engine"):
         require_wheels()

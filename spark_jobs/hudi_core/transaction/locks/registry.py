@@ -263,7 +263,7 @@ def _optional(extra: str, name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ConfigError(
-            f"the lock is in {name}: {error}", remedy=f"pip install 'airflow-hudi[{extra}]' on the driver"
+            f"the lock is in {name}: {error}", remedy=f"pip install 'airflow-hudi-engine[{extra}]' on the driver"
         ) from error
 
 

@@ -324,7 +324,7 @@ def test_without_wheels_spark_does_not_look_and_local_is_refused(
         for engine in ("spark", "auto"):
             job_of(local, spark, monkeypatch, engine=engine).run()
     assert (len(spark.jobs), local.calls) == (2, [])
-    assert "airflow-hudi[engine]" in caplog.text
+    assert "airflow-hudi-engine" in caplog.text
     with pytest.raises(ConfigError, match="local engine cannot run"):
         job_of(local, spark, monkeypatch, engine="local")
     with pytest.raises(ConfigError, match="one of spark, auto, local"):

@@ -64,7 +64,7 @@ def test_without_a_java_the_error_says_what_was_found_and_what_to_do(
     with pytest.raises(ConfigError, match=r"JAVA_HOME: .* is Java 11; PATH: .* is not a working Java") as caught:
         find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(broken.parent)})
     assert caught.value.remedy is not None
-    assert "airflow-hudi[java]" in caught.value.remedy
+    assert "airflow-hudi-engine[java]" in caught.value.remedy
 
 
 def test_an_empty_environment_is_not_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

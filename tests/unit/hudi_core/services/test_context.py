@@ -71,7 +71,7 @@ def test_one_owner_claims_an_instant(golden: Golden) -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    assert provenance(Owner.current("x", "run-7"))["airflow_hudi.version"] == installed_version("airflow-hudi")
+    assert provenance(Owner.current("x", "run-7"))["airflow_hudi.version"] == installed_version("airflow-hudi-engine")
 
 
 def test_owner_and_run_are_named() -> None:

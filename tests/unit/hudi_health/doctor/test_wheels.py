@@ -93,11 +93,11 @@ def test_the_document_says_what_executors_have(golden: Golden, version: str) -> 
 @pytest.mark.parametrize(
     ("lacks", "rule", "severity", "fix"),
     [
-        ({"pyarrow": None}, "executor_wheel", "error", "airflow-hudi[engine]"),
-        ({"numpy": None}, "executor_wheel", "error", "airflow-hudi[engine]"),
+        ({"pyarrow": None}, "executor_wheel", "error", "airflow-hudi-engine on every"),
+        ({"numpy": None}, "executor_wheel", "error", "airflow-hudi-engine on every"),
         ({"fastavro": None}, "executor_wheel", "error", "--py-files"),
         ({"fastavro": "pure"}, "executor_slow", "info", "install fastavro"),
-        ({"polars": None}, "executor_slow", "info", "airflow-hudi[engine]"),
+        ({"polars": None}, "executor_slow", "info", "airflow-hudi-engine[polars]"),
     ],
 )
 def test_one_executor_that_lacks_a_module_is_enough(
@@ -116,7 +116,7 @@ def test_executors_without_a_gzip_library_matter_where_base_files_are_gzip(golde
     table, lacking = golden("9", "mor_compacted").table, Remote(FULL, {**FULL, "gzip": "pyarrow"})
     (finding,) = examined(table, lacking)["findings"]
     assert (finding["rule"], finding["severity"]) == ("executor_slow", "info")
-    assert finding["fix"].startswith("install airflow-hudi[isal] on every executor")
+    assert finding["fix"].startswith("install airflow-hudi-engine[isal] on every executor")
     zstd = {"hoodie.parquet.compression.codec": "zstd"}
     assert examined(table, lacking, options=zstd)["findings"] == []
     assert examined(table, Remote(FULL, {**FULL, "gzip": "libdeflate"}))["findings"] == []
@@ -126,9 +126,9 @@ def test_executors_without_a_gzip_library_matter_where_base_files_are_gzip(golde
 @pytest.mark.parametrize(
     ("library", "expected"),
     [
-        ("auto", [("executor_slow", "info", "airflow-hudi[isal]")]),
-        ("isal", [("executor_wheel", "error", "airflow-hudi[isal]")]),
-        ("libdeflate", [("executor_wheel", "error", "airflow-hudi[libdeflate]")]),
+        ("auto", [("executor_slow", "info", "airflow-hudi-engine[isal]")]),
+        ("isal", [("executor_wheel", "error", "airflow-hudi-engine[isal]")]),
+        ("libdeflate", [("executor_wheel", "error", "airflow-hudi-engine[libdeflate]")]),
         ("pyarrow", []),
     ],
 )
@@ -159,20 +159,20 @@ def test_where_no_gzip_library_is_there_isal_is_named(monkeypatch: pytest.Monkey
     (finding,) = examined(table, LocalEngine(1))["findings"]
     assert (finding["rule"], finding["severity"]) == ("missing_wheel", "info")
     assert finding["what"] == "isal is not installed here; driver and executors are faster with it: base files of gzip"
-    assert finding["fix"] == "pip install 'airflow-hudi[isal]'"
+    assert finding["fix"] == "pip install 'airflow-hudi-engine[isal]'"
     assert examined(table, LocalEngine(1), options={"hoodie.parquet.compression.codec": "zstd"})["findings"] == []
 
 
 def test_a_gzip_library_that_the_options_name_is_needed() -> None:
     (wheel,) = gzip_wheels({LIBRARY: "libdeflate"})
-    assert (wheel.name, wheel.is_optional, wheel.install) == ("deflate", False, "airflow-hudi[libdeflate]")
+    assert (wheel.name, wheel.is_optional, wheel.install) == ("deflate", False, "airflow-hudi-engine[libdeflate]")
     (finding,) = missing_wheels((replace(wheel, version=None),))
     assert (finding.rule, finding.severity) == ("missing_wheel", "error")
 
 
 def test_what_is_missing_here_is_named_by_what_it_is_for() -> None:
-    s3 = Wheel("s3fs", "driver", "s3", "airflow-hudi[s3]", None)
-    polars = Wheel("polars", "driver", "logs", "airflow-hudi[engine]", None, is_optional=True)
+    s3 = Wheel("s3fs", "driver", "s3", "airflow-hudi-engine[s3]", None)
+    polars = Wheel("polars", "driver", "logs", "airflow-hudi-engine[polars]", None, is_optional=True)
     findings = missing_wheels((s3, replace(s3, version="2025.7"), polars))
     assert [(finding.rule, finding.severity) for finding in findings] == [
         ("missing_wheel", "error"),

@@ -128,7 +128,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
         options = named(f"{AWS}DynamoDBBasedLockProvider", hoodie__write__lock__dynamodb__table="locks")
     with pytest.raises(ConfigError, match=module) as caught:
         lock_of(options)
-    assert f"airflow-hudi[{extra}]" in (caught.value.remedy or "")
+    assert f"airflow-hudi-engine[{extra}]" in (caught.value.remedy or "")
 
 
 def test_a_lock_file_lies_where_the_writers_have_it(tmp_path: Path) -> None:
