@@ -238,7 +238,8 @@ class HudiCleanOperator(BaseHudiServiceOperator):
 
 class HudiClusteringOperator(BaseHudiServiceOperator):
     """Writes the rows of small or unordered files into new files. `options` define what is taken, and the order:
-    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode`… (docs/reference/options.md).
+    `hoodie.clustering.plan.strategy.sort.columns`, `hoodie.clustering.plan.partition.filter.mode`…
+    (docs/reference/options.md).
     """
 
     service = Action.CLUSTERING
@@ -246,8 +247,8 @@ class HudiClusteringOperator(BaseHudiServiceOperator):
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
     """Merges the log files of file groups into new base files. `options` define when one is due and what it takes
-    (docs/reference/options.md): `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy`… Where writers plan
-    themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
+    (docs/reference/options.md): `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy`… Where writers
+    plan themselves (`hoodie.compact.schedule.inline`), mode `execute` runs their plans alone.
 
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
     :param allow_corrupt_log_blocks: compact file slices whose corrupt log blocks hold rows of a completed commit, too;
@@ -274,8 +275,8 @@ class HudiLogCompactionOperator(BaseHudiServiceOperator):
 class HudiIndexingOperator(BaseHudiServiceOperator):
     """Builds indexes of the metadata table while writers continue. `options` name them:
     `hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.record.index.enable` and the others of
-    docs/reference/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index. A task that stopped
-    waiting for a writer (`airflow_hudi.indexing.catchup_minutes`) resumes when it is retried.
+    docs/reference/options.md; `airflow_hudi.indexing.file_groups` resizes an existing row-level index. A task that
+    stopped waiting for a writer (`airflow_hudi.indexing.catchup_minutes`) resumes when it is retried.
     """
 
     service = Action.INDEXING

@@ -107,7 +107,8 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         return EXIT_FAILED
     except MemoryError:
         output.trace()
-        output.failure("MemoryError", "there is not enough memory", "give the process more memory; see docs/guarantees/memory.md")
+        remedy = "give the process more memory; see docs/guarantees/memory.md"
+        output.failure("MemoryError", "there is not enough memory", remedy)
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001  the last boundary: a traceback is shown only with --debug
         output.trace()

@@ -1,4 +1,6 @@
-"""Reads whose answer differs from real Hudi's, and why. Each line stands in docs/reference/differences.md with its evidence."""
+"""Reads whose answer differs from real Hudi's, and why. Each line stands in docs/reference/differences.md with its
+evidence.
+"""
 
 from __future__ import annotations
 

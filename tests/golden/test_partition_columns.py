@@ -1,5 +1,5 @@
-"""Version 6 tables whose partition columns Hudi 0.15 reads from the path and 1.2.0 from the rows: docs/reference/differences.md,
-section Partition columns.
+"""Version 6 tables whose partition columns Hudi 0.15 reads from the path and 1.2.0 from the rows:
+docs/reference/differences.md, section Partition columns.
 """
 
 from __future__ import annotations

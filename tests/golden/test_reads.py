@@ -3,7 +3,8 @@
 
 Each expected file of a case is one read: snapshot, read-optimized, time travel, incremental and change data, before and
 after real Hudi ran what was pending. Tables with a metadata table are read with it and without it. A read is equal, or
-it is in DIFFERENCES with a reason that docs/reference/differences.md gives evidence for; a difference that has gone fails, too.
+it is in DIFFERENCES with a reason that docs/reference/differences.md gives evidence for; a difference that has gone
+fails, too.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ NOT_READ = {
     ("8", "sql_dml"),
     ("9", "mor_hfile_log"),
 }
-"""Tables whose log files the release native to their version fails to read (docs/reference/differences.md). Behind us it must
-find the rows that we find.
+"""Tables whose log files the release native to their version fails to read (docs/reference/differences.md). Behind us
+it must find the rows that we find.
 """
 NEVER_READ = {("6", "timestamp_keygen_hive")}
 """0.15.0 casts the path of a partition to the column's type, and fails. It writes such a table, and we read it."""
@@ -56,7 +56,9 @@ LOSES_SAVEPOINT = {
     ("9", "restored_then_written"),
     *((version, "savepoint_mor") for version in EVERY_JUDGE if version not in ("6", "8")),
 }
-"""1.2.0 cleans the files of a savepoint away, with the folder of a partition that was deleted (docs/reference/hudi-notes.md)."""
+"""1.2.0 cleans the files of a savepoint away, with the folder of a partition that was deleted
+(docs/reference/hudi-notes.md).
+"""
 WITHOUT_COMMITS = "empty_table"
 WITHOUT_ROWS = (WITHOUT_COMMITS, "empty_commit", "only_deletes")
 

@@ -1,8 +1,8 @@
 """Hudi 1.2 takes what is archived behind an older instant for pending, and plans compactions without its log files: our
 archival leaves none behind.
 
-Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/reference/hudi-notes.md, Timeline).
-Real Hudi goes on with a table whose restore is in the archive, where its own archival never puts one.
+Hudi's own does, behind an indexing; the doctor finds that, and our archival mends it (docs/reference/hudi-notes.md,
+Timeline). Real Hudi goes on with a table whose restore is in the archive, where its own archival never puts one.
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ NO_META = {
     "hoodie.metadata.index.bloom.filter.enable": "true",
     "hoodie.datasource.write.partitionpath.field": "dt",
 }
-"""Without the last, Hudi's clustering brings rows without meta columns to the partition "" (docs/reference/hudi-notes.md)."""
+"""Without the last, Hudi's clustering brings rows without meta columns to the partition ""
+(docs/reference/hudi-notes.md).
+"""
 PLAN = "hoodie.clustering.plan.strategy."
 CLUSTER = {f"{PLAN}small.file.limit": str(1 << 30), f"{PLAN}sort.columns": "name"}
 ONE = {"hoodie.compact.inline.max.delta.commits": "1"}

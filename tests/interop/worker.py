@@ -76,7 +76,8 @@ class Worker:
         )
         self.jvm = self.spark._jvm
         if version == "1.2.0":
-            # Else all writes of a JVM fail whose first work is to compact a metadata table (docs/reference/hudi-notes.md).
+            # Else all writes of a JVM fail whose first work is to compact a metadata table
+            # (docs/reference/hudi-notes.md).
             self.jvm.java.lang.Class.forName("org.apache.hudi.metadata.HoodieMetadataPayload")
 
     def ping(self) -> str:

@@ -216,7 +216,9 @@ def assert_same(ours: pa.Table, theirs: pa.Table) -> None:
 
 
 def is_known(hudi: RealHudi, base: Path, question: Question, ours: pa.Table, theirs: pa.Table) -> bool:
-    """Whether the answers differ as docs/reference/differences.md says, and real Hudi's answer to another question is ours."""
+    """Whether the answers differ as docs/reference/differences.md says, and real Hudi's answer to another question is
+    ours.
+    """
     if "where" in question.ours:
         # Skipping files by statistics, it lost rows; without it, and without what it pushes down to files, there are no
         # others.

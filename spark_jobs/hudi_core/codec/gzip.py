@@ -1,7 +1,8 @@
 """The compressors that make gzip members: ISA-L, libdeflate, or none but Arrow's own.
 
 All write the same format, which every reader inflates. ISA-L takes a tenth of zlib's time for files of the same size,
-or up to a seventh larger; libdeflate makes smaller ones than zlib, in a third of its time (docs/internals/benchmarks.md).
+or up to a seventh larger; libdeflate makes smaller ones than zlib, in a third of its time
+(docs/internals/benchmarks.md).
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ Progress = Callable[[int, int], None]
 EXCHANGE_BYTES = 256 << 20
 """Rows of an exchange that all producers of a process may hold in memory, sorted copies included, before they spill."""
 EXCHANGE_ATTEMPTS = 3
-_KILLED = "where the machine ran out of memory, give it fewer processes (docs/reference/options.md), or use the engine spark"
+_KILLED = (
+    "where the machine ran out of memory, give it fewer processes (docs/reference/options.md), or use the engine spark"
+)
 
 
 class LocalEngine(AbstractContextManager["LocalEngine"]):

@@ -15,7 +15,9 @@ from hudi_core.config.rows_config import WriteConfig
 from hudi_core.engine.local import LocalEngine
 
 PROCESS_BYTES: Final = 128 << 20
-"""Bytes of a plan from which processes are worth their start, a second of CPU time each (docs/internals/benchmarks.md)."""
+"""Bytes of a plan from which processes are worth their start, a second of CPU time each
+(docs/internals/benchmarks.md).
+"""
 _FIXED: Final = 200 << 20
 """Memory of a task besides its rows (docs/guarantees/memory.md)."""
 _EXPANSION: Final = 16
@@ -58,6 +60,8 @@ def choose(extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_onc
 
 
 def task_memory(extent: Extent, writing: WriteConfig) -> int:
-    """Bytes that one unit may need: what docs/guarantees/memory.md states, or what its files can come to where that is less."""
+    """Bytes that one unit may need: what docs/guarantees/memory.md states, or what its files can come to where that is
+    less.
+    """
     stated = writing.memory_bytes + 2 * writing.row_group_bytes
     return _FIXED + min(stated, _EXPANSION * extent.largest)

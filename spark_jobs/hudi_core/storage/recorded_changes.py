@@ -1,8 +1,8 @@
 """Which files of a table one command of this process has changed: the answer to "was anything written?".
 
-Bad input ends in exit code 2, which promises that nothing was written (docs/use/hudictl.md). Whether that is so is known
-here alone, whatever found the bad input, and when. What executors write is not seen, and need not be: no unit runs
-before its instant is claimed.
+Bad input ends in exit code 2, which promises that nothing was written (docs/use/hudictl.md). Whether that is so is
+known here alone, whatever found the bad input, and when. What executors write is not seen, and need not be: no unit
+runs before its instant is claimed.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ _SWITCHES: Final = {
     RECORD_INDEX: ("hoodie.metadata.record.index.enable", frozenset({6, 8, 9})),
     COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable", frozenset({6})),
 }
-"""The indexes that a writer with default options drops (measured of 0.15.0, 1.0.2 and 1.2.0: docs/reference/hudi-notes.md), each
-with the option that keeps it, and the table versions.
+"""The indexes that a writer with default options drops (measured of 0.15.0, 1.0.2 and 1.2.0:
+docs/reference/hudi-notes.md), each with the option that keeps it, and the table versions.
 """
 _SWITCHES_OF_GROUPS: Final = (RECORD_INDEX_ENABLE.name, PARTITIONED_RECORD_INDEX_ENABLE.name)
 """Other options that keep the record index: of 1.1 and later."""

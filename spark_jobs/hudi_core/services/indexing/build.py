@@ -216,10 +216,10 @@ def unrecorded(
     metadata_timeline: MetadataTimeline,
     early: Collection[str],
 ) -> list[str]:
-    """The instants completed since `before` that some partition of `build` lacks (docs/guarantees/indexing.md, 5); the caller
-    holds the lock. `early` are the instants that the timeline held right after the index was first inflight: their
-    writers may have read the properties before. A deltacommit that was on the metadata timeline before the build was
-    lost with the files of an earlier attempt.
+    """The instants completed since `before` that some partition of `build` lacks (docs/guarantees/indexing.md, 5); the
+    caller holds the lock. `early` are the instants that the timeline held right after the index was first inflight:
+    their writers may have read the properties before. A deltacommit that was on the metadata timeline before the build
+    was lost with the files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
     recorded = metadata_timeline.active.load().completed()

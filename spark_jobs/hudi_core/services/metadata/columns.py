@@ -1,6 +1,6 @@
 """Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15). The
-steps, and why they are in this order: docs/guarantees/metadata-table.md, "Adding and dropping columns". Which columns have
-statistics: metadata_table/indexed_table.py.
+steps, and why they are in this order: docs/guarantees/metadata-table.md, "Adding and dropping columns". Which columns
+have statistics: metadata_table/indexed_table.py.
 """
 
 from __future__ import annotations
