@@ -59,9 +59,11 @@ class AirflowUI:
     def shown_conf(self) -> str:
         """The configuration that the form shows, or its first lines: the editor holds no more than are visible."""
         self._page.click("named('button', 'Advanced Options')", "Advanced Options")
-        lines = "all('.view-line').sort((a, b) => a.offsetTop - b.offsetTop).map(e => e.innerText)"
-        found = self._page.wait(f"all('.view-line').length > 2 && {lines}", "configuration of the run")
-        return "\n".join(found).replace("\xa0", " ")
+        # Params of JSON have editors of their own, which come before it.
+        lines = "[...all('.view-lines').at(-1)?.querySelectorAll('.view-line') ?? []]"
+        by_place = "sort((a, b) => a.offsetTop - b.offsetTop).map(e => e.innerText)"
+        conf = self._page.wait(f"{lines}.length > 2 && {lines}.{by_place}", "configuration of the run")
+        return "\n".join(conf).replace("\xa0", " ")
 
     def submit(self, dag_id: str) -> str:
         """Presses the button and returns the id of the run, whose page follows."""
