@@ -27,7 +27,7 @@ from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
-from hudi_core.timeline.pending_plans import without_undone
+from hudi_core.timeline.pending_plans import without_rolled_back
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import PendingWork
 from hudi_core.view.listing import walk_partitions
@@ -133,7 +133,7 @@ def check_not_needed(context: TableContext, timeline: Timeline, plan: CleanPlan,
     layout 1 that of a log file tells its slice, and not its writers.
     """
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
-    for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
+    for seen in dict.fromkeys((timeline, without_rolled_back(context.active, timeline))):
         for inputs in partition_states(context, seen, plan.files):
             names = frozenset(plan.files[inputs.partition])
             for what, needed, remedy in _REQUESTED:

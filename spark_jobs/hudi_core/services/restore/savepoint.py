@@ -97,7 +97,7 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
         savepoint = savepoint_to_delete(context, instant)
         metadata = read_savepoint(context, savepoint) if savepoint.is_completed else SavepointMetadata("", 0, "")
         lock.check()
-        context.active.undo(instant, Action.SAVEPOINT)
+        context.active.delete_instant(instant, Action.SAVEPOINT)
     forget_claims(context.storage, instant)
     return savepoint_of(instant, metadata, deleted=True)
 

@@ -283,7 +283,7 @@ def test_no_decision_is_abandoned_while_its_put_may_arrive(layout: int) -> None:
 def test_a_decision_on_an_instant_that_was_rolled_back_is_abandoned(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
-    setup.active.revert_to_requested(T, Action.COMPACTION)
+    setup.active.roll_back_to_requested(T, Action.COMPACTION)
     with setup.table.claim() as held:
         assert setup.table.completer(held).finish_decided(T) is None
         held.check()
