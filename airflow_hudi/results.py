@@ -103,7 +103,7 @@ def _numbers(reader: TimelineReader, instant: Instant) -> dict[str, int]:
     if instant.action not in (Action.CLEAN, Action.ROLLBACK):
         return {}
     metadata = reader.active().read_of(instant)
-    # The log files with command blocks, by which a rollback takes rows back in table version 6.
+    # The log files with command blocks, by which a rollback removes rows in table version 6.
     logs = [part.get("rollbackLogFiles") or {} for part in (metadata.get("partitionMetadata") or {}).values()]
     return {
         "files_written": sum(len(files) for files in logs),

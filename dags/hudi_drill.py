@@ -5,11 +5,11 @@ after the savepoint is removed by the restore, and what is pending then, too. A 
 
 1. `choose` takes the partition: the param, or one that the newest commits wrote; `savepoint` keeps the newest commit.
 2. `break_table` deletes the partition.
-3. `restore` takes the table back to the savepoint, also where the step before failed.
+3. `restore` restores the table to the savepoint, also where the step before failed.
 4. `check` fails where the newest commit is another one than before, or an instant is pending, or a step failed.
 5. `doctor` examines the table, its metadata table included; then `delete_savepoint` lets the files go.
 
-Where a step fails the savepoint is kept: `hudi_repair` with the verb `restore` takes the table back to it.
+Where a step fails the savepoint is kept: `hudi_repair` with the verb `restore` restores the table to it.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:

@@ -2,7 +2,7 @@
 
 | verb | instant | what it does |
 |---|---|---|
-| rollback | the write; empty: every failed write | undoes failed writes, a compaction attempt, the newest commit |
+| rollback | the write; empty: every failed write | rolls back failed writes, a compaction attempt, the newest commit |
 | restore | the commit to restore to | removes all that was written since; stop all writers first |
 | savepoint | the commit; empty: the newest | keeps its files until the savepoint is deleted; `comment` says why |
 | delete_savepoint | the commit | deletes the savepoint |

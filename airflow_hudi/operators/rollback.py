@@ -1,4 +1,4 @@
-"""Undoes writes that failed, or one write by name."""
+"""Rolls back writes that failed, or one write by name."""
 
 from __future__ import annotations
 
@@ -97,16 +97,16 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             elsewhere = ELSEWHERE if instants else REASON_OUT_OF_REACH
             return self.nothing_planned((result and result.reason) or elsewhere)
         seconds = work_seconds(instants, time.monotonic() - started)
-        rollbacks, undone = [], []
+        rollbacks, rolled_back = [], []
         for item in completed:
             rollback = instant_result(reader, item, seconds=seconds, already_completed=False, result=result)
             target = next(map(str, reader.active().read_of(item).get("commitsRollback") or ()), None)
             rollbacks.append(rollback)
-            undone.append(
+            rolled_back.append(
                 {"instant": rollback["instant"], "target": target, "files_deleted": rollback["files_deleted"]}
             )
         numbers = {name: sum(rollback[name] for rollback in rollbacks) for name in NUMBERS}
-        total = {**rollbacks[-1], **numbers, "instants": undone}
+        total = {**rollbacks[-1], **numbers, "instants": rolled_back}
         store.finish({name: total[name] for name in ("instant", *NUMBERS, "instants")})
         self.log.info("Rolled back %d writes: %s", len(completed), total)
         return total

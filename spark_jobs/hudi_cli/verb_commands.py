@@ -64,7 +64,7 @@ def schedule(output: Output, /, service: str, target: Target, option: tuple[str,
 
 rollback = verb_command(
     RollbackRequest,
-    """Undo a failed write, or the newest commit.
+    """Roll back a failed write, or the newest commit.
 
     An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
     back.
@@ -74,7 +74,7 @@ rollback = verb_command(
 )
 restore = verb_command(
     RestoreRequest,
-    """Take the table back to an earlier commit.
+    """Restore the table to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
     """,
@@ -155,7 +155,7 @@ savepoint.add_command(
 savepoint.add_command(
     verb_command(
         SavepointDeleteRequest,
-        "Give a savepoint up; the next clean may delete its files.",
+        "Delete a savepoint; the next clean may delete its files.",
         name="delete",
         helps={"instant": click.option("--instant", required=True, help="The savepoint.")},
     )

@@ -29,7 +29,7 @@ def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[RenderableType]
         case "schedule":
             yield _scheduled(document, dry_run)
         case "rollback" | "restore":
-            yield from _undone(verb, document, dry_run)
+            yield from _rolled_back_or_restored(verb, document, dry_run)
         case "savepoint_create":
             state = "is kept already" if document["existed"] else "is kept from now on"
             yield f"commit [bold]{document['instant']}[/] {state}: {document['files']} files{_comment(document)}"
@@ -66,7 +66,7 @@ def _scheduled(document: Json, dry_run: bool) -> str:
     return f"nothing to plan: {escape(document['reason'] or 'no reason given')}"
 
 
-def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
+def _rolled_back_or_restored(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
     if document["reason"] is not None:
         yield f"nothing to do: {escape(document['reason'])}"
         return

@@ -241,7 +241,7 @@ class HudiTable:
     ) -> Result:
         """Does what the request says, with its options before those of `open`. `progress` and `choose` as of
         verbs.request.Work. Raises HudiError: bad input (exit code 2) before anything is written, later as a failure
-        (exit code 1) that says what was taken back and what stays; ConflictError when it is safe to retry.
+        (exit code 1) that says what was rolled back and what stays; ConflictError when it is safe to retry.
         """
         with self.one_command(), one_look(self._storage) if request.looks_once else nullcontext():
             result = request.run(Work(self._context_of(request), engine, _owner_of(request), progress, choose))

@@ -231,7 +231,7 @@ class RowProducer:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's one row (the index of its unit) and yields rows.
 
-        Every error fails the task: rows that it returned already cannot be withdrawn otherwise. Spark tries again, and
+        Every error fails the task: rows that it returned already cannot be removed otherwise. Spark tries again, and
         the driver gets the typed error in the end.
         """
         for index in numbers_of(batches):

@@ -20,12 +20,21 @@ LINES_WITHOUT_A_TEST = 60
 
 # fmt: off
 PRIVATE_WORDS = (
-    "anew", "asked", "beginning", "beginnings", "begun", "facts", "given_up", "hears", "left_out", "nobody",
-    "of_rows", "settled", "somebody", "standing", "stands", "stuck", "taken_back", "together", "told", "traces",
-    "untold", "wanted", "weightless", "whoever", "witnesses",
+    "anew", "asked", "beginning", "beginnings", "begun", "facts", "hears", "left_out", "nobody", "of_rows",
+    "settled", "somebody", "standing", "stands", "stuck", "together", "told", "traces", "untold", "wanted",
+    "weightless", "whoever", "witnesses",
 )
 # fmt: on
 """Words of no Hudi user, each a part of a name or several parts of one (the field's: docs/internals/glossary.md)."""
+
+UNDOING = re.compile(
+    r"_(undo|undoes|undoing|undone|(?:unroll|revert|withdr|cancel|discard)[a-z]*"
+    r"|(?:take|takes|taken|took|taking)(?:_[a-z]+)?_back|(?:give|gives|given|gave|giving)(?:_[a-z]+)?_up)_"
+)
+"""What is rolled back, restored or abandoned is called so, and nothing else."""
+
+OF_OTHERS = ("cancel", "discard")
+"""Names of futures, and of sets and uploads."""
 
 OWN = re.compile(r"own(_(timeline|instant)s?)?")
 """The metadata timeline, and its instants."""
@@ -65,6 +74,8 @@ def private_words(name: str, *, kinds: bool = False) -> list[str]:
     """Words of the list in a name; `kind` and `kinds` too where they would be partition types."""
     said = f"_{parts(name)}_"
     found = [word for word in PRIVATE_WORDS if f"_{word}_" in said]
+    if parts(name) not in OF_OTHERS:
+        found += UNDOING.findall(said)
     if OWN.fullmatch(parts(name)) or re.match(r"_own_(timeline|instant)", said):
         found.append("own")
     return found + (["kind"] if kinds and re.search("_kinds?_", said) else [])
@@ -75,6 +86,15 @@ def private_words(name: str, *, kinds: bool = False) -> list[str]:
     [
         ("is_taken_back", ["taken_back"]),
         ("TakenBackError", ["taken_back"]),
+        ("takes_them_back", ["takes_them_back"]),
+        ("rolled_back", []),
+        ("FileUndo", ["undo"]),
+        ("without_undone", ["undone"]),
+        ("revertToRequested", ["revert"]),
+        ("_cancelled_blocks", ["cancelled"]),
+        ("give_up", ["give_up"]),
+        ("discard", []),
+        ("discard_files", ["discard"]),
         ("UNTOLD", ["untold"]),
         ("own_timelines", ["own"]),
         ("own", ["own"]),

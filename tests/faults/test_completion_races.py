@@ -33,7 +33,7 @@ SEEDS = 400
 
 @pytest.fixture(autouse=True)
 def no_wait_for_late_puts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decisions whose files are gone are withdrawn at once."""
+    """Decisions whose files are gone are abandoned at once."""
     monkeypatch.setattr(commit, "LATE_SECONDS", 0)
 
 

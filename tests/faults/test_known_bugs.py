@@ -107,7 +107,7 @@ def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(
     rollback(context_of(table), newest.requested_time, Owner.current("test"))
     operations = context_of(table).active.read_plan(instant).operations
     planned = [table / operation.partition / name for operation in operations for name in operation.log_files]
-    # In version 6 a command block takes the rows back, which our compaction, unlike Hudi's, sees although the plan does
+    # In version 6 a command block rolls the rows back, which our compaction, unlike Hudi's, sees although the plan does
     # not name it.
     assert version == "6" or not all(path.exists() for path in planned), "the compaction cannot be run any more"
 

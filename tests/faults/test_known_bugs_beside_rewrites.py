@@ -42,7 +42,7 @@ OF_NEW_FILES = ("clustering", "sorted clustering", "overwrite")
 
 @pytest.mark.parametrize("work", REWRITES)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_hudi_7503_no_second_run_takes_back_what_a_live_one_writes(
+def test_hudi_7503_no_second_run_rolls_back_what_a_live_one_writes(
     golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guard: the claim's signs of life. Without it the files go under the first run's hands; no row is lost even so,

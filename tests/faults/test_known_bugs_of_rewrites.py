@@ -76,7 +76,7 @@ def test_hudi_6758_hudi_10803_hudi_7549_hudi_10922_log_files_of_two_attempts_cou
     golden: Golden, version: str, attempts: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0.14.1 dropped blocks of a retried task as spurious, which were the only ones with their rows: a compaction, log
-    compaction or clustering wrote none of them (#10922 takes that back). Guard: which attempt a block's header names
+    compaction or clustering wrote none of them (#10922 removed that again). Guard: which attempt a block's header names
     says nothing of whether it counts.
     """
     table = golden(version, "mor_basic").table
@@ -116,7 +116,7 @@ def written_by_attempts(table: Path, attempts: tuple[int, int]) -> None:
     content = (table / first.path).read_bytes()
     records = records_of(content[data.content_offset :][: data.content_length])
     codec = DatumCodec(json.loads(str(data.schema)))
-    undone = {**codec.decode(records[0]), "_hoodie_record_key": "undone", "id": "undone"}
+    rolled_back = {**codec.decode(records[0]), "_hoodie_record_key": "rolled back", "id": "rolled back"}
     half = len(records) // 2
     assert half
     name = parse_log_file(first.name)
@@ -128,7 +128,7 @@ def written_by_attempts(table: Path, attempts: tuple[int, int]) -> None:
         HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
     }
     (table / first.path).write_bytes(
-        _attempted(data, [codec.encode(undone)], 0)
+        _attempted(data, [codec.encode(rolled_back)], 0)
         + encode_block(BlockType.COMMAND, command)
         + _attempted(data, records[:half], attempts[0])
     )

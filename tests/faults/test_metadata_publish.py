@@ -26,7 +26,7 @@ from tests.support.metadata_records import (
     complete_rollback,
     crash_before_completion,
 )
-from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import some_files, stored, undo_data
+from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import remove_data, some_files, stored
 
 Golden = Callable[[str, str], GoldenCase]
 LISTED = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
@@ -70,7 +70,7 @@ def roll_back(table: Table) -> Step:
 def restore(table: Table) -> Step:
     *_, target, _ = table.data.load().commits().instants
     instant = table.new_instant()
-    undo_data(table, target.completed_at, instant)
+    remove_data(table, target.completed_at, instant)
     return Step(table, lambda publisher: publisher.restore(target.requested_time, instant), None, lambda: None)
 
 

@@ -239,7 +239,7 @@ def rolled_back_and_run(table: Path, instant: str, action: str, known: frozenset
     rollback = context.new_instant(active.load())
     active.create_requested(rollback, Action.ROLLBACK, encode_rollback_plan(instant, action, []))
     active.to_inflight(rollback, Action.ROLLBACK)
-    active.revert_to_requested(instant, action)
+    active.roll_back_to_requested(instant, action)
     metadata = encode_rollback_metadata(RollbackMetadata(rollback, 1, instant, action))
     active.complete(
         rollback, Action.ROLLBACK, metadata, None if active.layout == 1 else context.new_instant(active.load())

@@ -33,7 +33,7 @@ CASE = "mor_compaction_requested"
 
 @dataclass
 class Behind:
-    """The writes behind the compaction: `withdraw` takes them away, `request`, `append` and `complete` do them
+    """The writes behind the compaction: `take_away` removes them, `request`, `append` and `complete` do them
     again.
     """
 
@@ -51,7 +51,7 @@ class Behind:
     def complete(self) -> None:
         self._put(lambda name: True)
 
-    def withdraw(self) -> None:
+    def take_away(self) -> None:
         for name in self.files:
             (self.table / name).unlink(missing_ok=True)
 
@@ -107,7 +107,7 @@ def removes_the_plan(operation: Operation) -> bool:
 @pytest.mark.parametrize("how_far", ["requested", "appended", "completed"])
 def test_a_writer_that_saw_the_plan_gets_it_back(behind: Behind, how_far: str) -> None:
     rows = read_rows(behind.table, "off")
-    behind.withdraw()
+    behind.take_away()
     content = (behind.table / ".hoodie" / f"{behind.plan}.compaction.requested").read_bytes()
 
     def write() -> None:
@@ -134,7 +134,7 @@ def test_a_writer_that_found_no_plan_is_in_the_one_that_is_restored(behind: Behi
     """Of two writers in the same moment one saw the plan, the other did not and appended to the slices that the plan
     compacts.
     """
-    behind.withdraw()
+    behind.take_away()
     context = open_context(behind.table)
     operation = context.active.read_plan(behind.plan).operations[0]
     newer = f".{operation.file_id}_{operation.base_instant}.log.9_9-9-9"
@@ -157,7 +157,7 @@ def test_a_writer_that_found_no_plan_is_in_the_one_that_is_restored(behind: Behi
 @pytest.mark.parametrize("writes", [True, False])
 def test_killed_anywhere_the_next_run_looks_again(behind: Behind, tmp_path: Path, timing: str, writes: bool) -> None:
     rows = read_rows(behind.table, "off")
-    behind.withdraw()
+    behind.take_away()
     before = read_rows(behind.table, "off")
     dead = replace(Owner.current("the process that dies"), process_start="1")
     undisturbed = Path(shutil.copytree(behind.table, tmp_path / "undisturbed"))
@@ -195,7 +195,7 @@ def test_behind_a_run_that_died_a_pending_writer_is_waited_for(behind: Behind) -
     """It may have started long after, so the plan does not come back for it; when it completed without log files behind
     the plan, all is done.
     """
-    behind.withdraw()
+    behind.take_away()
     table = behind.table
     dead = replace(Owner.current("the process that dies"), process_start="1")
     plan = FaultPlan(when=removes_the_plan, timing="after")
@@ -207,13 +207,13 @@ def test_behind_a_run_that_died_a_pending_writer_is_waited_for(behind: Behind) -
         unschedule(context, behind.plan, an_owner())
     assert not context.active.load().contains(behind.plan)
     for write in behind.writes:
-        context.active.undo(write, Action.DELTA_COMMIT)
+        context.active.delete_instant(write, Action.DELTA_COMMIT)
     unschedule(context, behind.plan, an_owner())
     assert leftovers(table, behind.plan) == []
 
 
 def test_a_damaged_plan_comes_back_as_it_was(behind: Behind) -> None:
-    behind.withdraw()
+    behind.take_away()
     path = behind.table / ".hoodie" / f"{behind.plan}.compaction.requested"
     path.write_bytes(b"junk")
     with pytest.raises(ConflictError, match="the plan is back"):

@@ -319,7 +319,7 @@ def test_a_compaction_that_names_the_files_is_finished_first(version: str, tmp_p
             refused()
         assert all((path / ROOT / name).exists() for name in STATISTICS)
         assert table.metadata_timeline.load().completed().contains(case.instant)
-    table.metadata_timeline.undo(compaction, Action.COMPACTION)
+    table.metadata_timeline.delete_instant(compaction, Action.COMPACTION)
     drop_plan(context_of(path), case.instant, ME)
     case.check_dropped(path)
     assert comparable(Table(path).live()) == before

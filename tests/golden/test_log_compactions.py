@@ -260,7 +260,7 @@ def test_a_completed_one_is_rolled_back_restored_cleaned_and_archived(
     assert made.instant is not None
     merge_logs(source, made.instant)
 
-    def undo(table: Path) -> None:
+    def roll_back(table: Path) -> None:
         assert rollback(context_of(table), made.instant, OWNER).reason is None
         assert context_of(table).active.load().find(str(made.instant), Action.LOG_COMPACTION) is None
         again = schedule(table)
@@ -278,7 +278,7 @@ def test_a_completed_one_is_rolled_back_restored_cleaned_and_archived(
             perform(context_of(table, options), request, LocalEngine(1), OWNER)
         assert not list(table.glob("*/.*.log.*"))
 
-    for number, act in enumerate((undo, go_back, clean_up)):
+    for number, act in enumerate((roll_back, go_back, clean_up)):
         table = Path(shutil.copytree(source, tmp_path / f"copy-{number}" / source.name, symlinks=True))
         if act is clean_up:
             savepoint_delete(context_of(table), target, OWNER)

@@ -20,9 +20,9 @@ from tests.support.metadata_records import (
 from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import (
     indexes,
     listed,
+    remove_data,
     some_files,
     stored,
-    undo_data,
     with_pending,
 )
 
@@ -70,7 +70,7 @@ def test_a_restore(written: Path, tmp_path: Path, name: str) -> None:
     *_, target, _ = table.data.load().commits().instants
     earlier = table.live(with_pending(table, lambda item: item.completed_at > target.completed_at))
     restore = table.new_instant()
-    undo_data(table, target.completed_at, restore)
+    remove_data(table, target.completed_at, restore)
     left = table.publisher().restore(target.requested_time, restore).metadata_partitions
     assert left == earlier.keys()
     assert indexes(table.live()) == indexes(earlier)
@@ -86,7 +86,7 @@ def test_a_restore_takes_the_file_groups_of_a_later_partition(written: Path, tmp
     for path in table.path.glob(f".hoodie/metadata/record_index/.record-index-us*_{first.requested_time}.*"):
         path.rename(path.with_name(path.name.replace(first.requested_time, last.requested_time)))
     restore = table.new_instant()
-    undo_data(table, target.completed_at, restore)
+    remove_data(table, target.completed_at, restore)
     left = table.publisher().restore(target.requested_time, restore).metadata_partitions
     assert left == table.config.metadata_partitions >= {"record_index"}
     groups = {

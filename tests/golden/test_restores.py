@@ -105,7 +105,7 @@ def test_our_savepoint_is_real_hudis(golden: Golden, version: str, name: str) ->
     if version.startswith("6") and name == "savepoint_mor":
         assert_keeps(
             ours, theirs
-        )  # the log files whose blocks the restore has cancelled are still there, and command blocks behind them
+        )  # the log files whose blocks the restore has rolled back are still there, and command blocks behind them
     else:
         assert ours == theirs
     assert len(file_names(case.table, known)) == len(names)

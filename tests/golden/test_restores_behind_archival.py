@@ -1,4 +1,4 @@
-"""A restore that takes a compaction of the metadata table back, of commits that the table has archived since."""
+"""A restore that rolls a compaction of the metadata table back, of commits that the table has archived since."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ QUICK = (
 class Command:
     """Arguments of hudictl with places for the table and the output.
 
-    `mode`: whether a query lists files by the metadata table. `changes_rows`: it takes commits back.
+    `mode`: whether a query lists files by the metadata table. `changes_rows`: it rolls commits back.
     """
 
     arguments: tuple[str, ...]

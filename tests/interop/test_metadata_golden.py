@@ -136,7 +136,7 @@ def refused_of(config: TableConfig, table: Path) -> set[str]:
 
 
 def finish_pending(table: Path) -> None:
-    """Runs what is planned, takes back what failed, gives up plans of clustering: without that the metadata table of
+    """Runs what is planned, rolls back what failed, abandons plans of clustering: without that the metadata table of
     version 6 cannot begin.
     """
     storage = LocalStorage(table)

@@ -162,7 +162,7 @@ def write_during_the_build(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> N
 
 
 IN_TEST = ("9", MOR, "no columns")
-"""The writer of 1.2 that streams to the metadata table, and takes back there what shows no sign of life."""
+"""The writer of 1.2 that streams to the metadata table, and rolls back there what shows no sign of life."""
 CASES = [
     *((label, kind, "no columns" if LABELS[label] == "hudi_1_2" else "all") for kind in (MOR, COW) for label in LABELS),
     *(

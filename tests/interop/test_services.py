@@ -215,15 +215,15 @@ def restore(source: Judged, base: Path, _how: str) -> None:
     if table.is_mor:
         table.schedule_compaction()
         table.upsert(fresh=False)
-    undone = {item.requested_time for item in table.instants(completed=False) if item.requested_time > saved["instant"]}
+    later = {item.requested_time for item in table.instants(completed=False) if item.requested_time > saved["instant"]}
     result = table.run("restore", instant=saved["instant"]).document
     assert result is not None
-    assert set(result["removed"]["instants"]) == undone
+    assert set(result["removed"]["instants"]) == later
     table.rows = rows
     extra = data_files(table.base).keys() - files.keys()
     assert files.items() <= data_files(table.base).items()
     assert all(".log." in name for name in extra)
-    assert not extra or table.config.layout_version == 1, extra  # version 6 cancels blocks, and keeps the log files
+    assert not extra or table.config.layout_version == 1, extra  # version 6 rolls blocks back, and keeps the log files
     table.check()
     table.assert_metadata_kept(metadata)
     table.goes_on()

@@ -139,7 +139,7 @@ _TIMES = frozenset({"startRollbackTime", "timeTakenInMillis", "startRestoreTime"
 
 def comparable(value: Any, name: str = "") -> Any:
     """A decoded plan or metadata file without what two right writers do not share: times, roots of paths, order, sizes
-    of cancelled logs, the write tokens of command blocks.
+    of logs with failed blocks, the write tokens of command blocks.
     """
     if name in ("logFilesFromFailedCommit", "logBlocksToBeDeleted"):
         return len(value or {})  # Hudi 0.15 writes a folder for a log file that it does not know, and 1 for a size

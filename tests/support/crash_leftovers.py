@@ -41,15 +41,15 @@ def left_file(
 
 
 def left_by_a_restore(table: Path) -> str:
-    """The inflight rollback of an instant that the table's completed restore took back: its writer died before it had
+    """The inflight rollback of an instant that the table's completed restore rolled back: its writer died before it had
     deleted the rollback.
     """
     storage = LocalStorage(table)
     active = ActiveTimeline(storage, TableConfig.load(storage))
     (restore,) = active.load().completed().of_actions(Action.RESTORE)
-    undone = read_restore_plan(active, restore.requested_time).instants[0]
+    first = read_restore_plan(active, restore.requested_time).instants[0]
     rollback = str(int(restore.requested_time) + 5)
-    plan = encode_rollback_plan(undone.time, undone.action, [])
+    plan = encode_rollback_plan(first.time, first.action, [])
     left_file(table, active, content=plan, instant=rollback)
     left_file(table, active, state=State.INFLIGHT, instant=rollback)
     return rollback

@@ -82,7 +82,7 @@ def cleans(table: Path) -> list[Instant]:
 
 
 def before_clean(case: GoldenCase, instant: str) -> Before:
-    """Takes back the clean and everything after it: later instants go, the files that it and later cleans deleted come
+    """Rolls back the clean and everything after it: later instants go, the files that it and later cleans deleted come
     back, empty.
 
     Only names count when a clean is planned. The metadata table goes, since it cannot be rolled back.

@@ -168,7 +168,7 @@ def crash_before_completion(table: Table, instant: str) -> None:
 def complete_rollback(table: Table, failed: str, rollback: str) -> None:
     """What the data table's rollback does after the metadata table's."""
     found = next(item for item in table.data.load() if item.requested_time == failed)
-    table.data.undo(failed, found.pending_action)
+    table.data.delete_instant(failed, found.pending_action)
     table.data.create_requested(rollback, Action.ROLLBACK, encode_rollback_plan(failed, found.action, []))
     table.data.to_inflight(rollback, Action.ROLLBACK)
     metadata = encode_rollback_metadata(RollbackMetadata(rollback, 1, failed, found.action))

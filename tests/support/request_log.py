@@ -43,7 +43,7 @@ class RequestLog:
 
 
 def log_requests(patch: pytest.MonkeyPatch) -> RequestLog:
-    """Logs the requests of local storages from now on, until `patch` is undone."""
+    """Logs the requests of local storages from now on, until `patch` is over."""
     log = RequestLog()
 
     def logged(kind: str, method: Any) -> Any:

@@ -71,7 +71,7 @@ def instant_for(step: Service, now: Situation) -> str | None:
 
 
 def removable(step: Service, now: Situation) -> tuple[str, ...]:
-    """The writes of the model that the service takes back when it succeeds."""
+    """The writes of the model that the service rolls back when it succeeds."""
     if step.service not in ("rollback", "restore"):
         return ()
     target = instant_for(step, now)

@@ -147,7 +147,7 @@ def overwrite_line(now: Situation, step: Write, source: Path) -> list[str]:
 
 
 def removable(line: list[str], step: Command, now: Situation) -> tuple[str, ...]:
-    """The writes of the model that the command takes back when it succeeds."""
+    """The writes of the model that the command rolls back when it succeeds."""
     if step.verb not in REMOVES_WRITES:
         return ()
     target = line[line.index("--instant") + 1]

@@ -220,7 +220,7 @@ class _Run:
         ended = self._hudictl(line, step.fault, step.fault_at)
         self.result.faults += ended.fault
         if ended.fault:
-            # What died may be done or not; what is gone must be what it was to take back.
+            # What died may be done or not; what is gone must be what it was to roll back.
             self._removed(removable, all_of_them=False, step=step)
             self.may_go.update(removable)
             if step.again:

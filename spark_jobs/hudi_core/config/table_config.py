@@ -215,7 +215,7 @@ def _check_whole(raw: Mapping[str, str], path: str) -> None:
     expected = table_checksum(raw.get(DATABASE.name, ""), raw[NAME.name])
     if CHECKSUM.is_set(raw) and CHECKSUM.read(raw, path=path) != expected:
         message = f"{CHECKSUM.name} is {raw[CHECKSUM.name]}, but database and name give {expected}"
-        remedy = "the name or the database was edited; undo that, or correct the checksum"
+        remedy = "the name or the database was edited; change that back, or correct the checksum"
         raise CorruptFileError(message, path=path, remedy=remedy)
 
 

@@ -135,7 +135,7 @@ class RunBuffer:
         self._spill()
         return self._runs
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         self._waiting, self._waiting_bytes = [], 0
         for run in self._runs:
             run.path.unlink(missing_ok=True)

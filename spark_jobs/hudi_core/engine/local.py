@@ -174,7 +174,7 @@ def _produce(
                 buffer.add(check_rows(batch, shards))
             return buffer.finish()
         except BaseException:
-            buffer.discard()
+            buffer.abandon()
             raise
 
     return _tried(once, index)

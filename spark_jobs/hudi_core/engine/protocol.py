@@ -34,8 +34,8 @@ RowBatch = Any
 """A pyarrow.RecordBatch; this module is imported where there is no pyarrow."""
 Produce = Callable[[U, TaskAttempt], Iterator[RowBatch]]
 """A module-level function that takes a unit and its attempt and yields rows as engine.exchange.ROWS, a few megabytes a
-batch. It writes nothing: rows of an attempt may be discarded, and those of a unit requested again. Raises HudiError
-only.
+batch. It writes nothing: an attempt may be abandoned with its rows, and those of a unit requested again. Raises
+HudiError only.
 """
 Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], R]
 """A module-level function, or a functools.partial of one, that takes a shard, its rows and its attempt, writes files,

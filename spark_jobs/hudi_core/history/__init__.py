@@ -9,7 +9,7 @@
 - ``lsm_writer``: how instants are added in layout 2; which files are merged into one; which snapshots and files go.
 - ``log_archive``: which files and blocks of layout 1 count; a block that is cut; a merge that is not finished.
 - ``archiving``: how many instants an archival takes at once; how they are added in layout 1; how an unfinished merge of
-  Hudi 0.15 is ended or taken back.
+  Hudi 0.15 is ended or rolled back.
 
 Elsewhere: which instants are archived, and what keeps them, is in ``services/archive/planner``; what an interrupted
 archival left is in ``services/archive/job``; in which order files leave the timeline, in ``timeline/active``.

@@ -158,8 +158,8 @@ def valid_instants(
 ) -> frozenset[str]:
     """The instants whose blocks count, of the data table's and the metadata table's timelines. `suffixes`: instants of
     the metadata table alone have a suffix (TableVersion.metadata_suffixes); else all completed deltacommits that are
-    not pending on the data timeline count. Instants that were rolled back count as well: only rollback commands cancel
-    their blocks. Archiving waits until the metadata table has compacted an instant.
+    not pending on the data timeline count. Instants that were rolled back count as well: only rollback commands take
+    their blocks out. Archiving waits until the metadata table has compacted an instant.
     """
     valid = {instant.requested_time for instant in data.completed()}
     pending = data.pending().requested_times

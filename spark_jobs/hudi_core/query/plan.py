@@ -159,5 +159,5 @@ def _way_back(timeline: Timeline, instant: str) -> str:
         (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
     )
     if read is not None and read in timeline.savepoints():
-        return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` takes the table back to it"
+        return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` restores the table to it"
     return "a longer retention of the cleaner keeps more from now on"

@@ -8,7 +8,7 @@
 - ``engine_choice``: whether ``auto`` runs a plan here or on Spark; how many tasks run at once, and the memory of one.
 - ``lifecycle``: the order of the steps from requested to completed; which run completed an instant;
   what is cleaned up behind a run that died.
-- ``decided_completion``: when a dead owner's decision to complete is withdrawn, as rows would be lost by it.
+- ``decided_completion``: when a dead owner's decision to complete is abandoned, as rows would be lost by it.
 - ``takeover``: what waits for a pending instant, and which command helps; how an instant is freed of a dead owner.
 - ``unschedule``: which plans can be dropped; what goes with a plan; when it must stay for log files of other writes.
 - ``waiting``: which pending writes a change of an index waits for, for how long, and whose writers may be alive.

@@ -17,7 +17,7 @@ from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.query.context import ReadContext
 from hudi_core.storage.one_look import look_again
-from hudi_core.timeline.pending_plans import without_undone
+from hudi_core.timeline.pending_plans import without_rolled_back
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.commit import Completer
@@ -46,12 +46,12 @@ class TableContext(ReadContext):
         """With its properties as they are now: indexes may have been added or removed since it was loaded."""
         return replace(self, config=TableConfig.load(self.storage))
 
-    def undone_among(self, commits: Set[str], now: Timeline) -> str | None:
-        """The latest of `commits` that is gone from `now` and the archive, or is being undone; None where all count."""
+    def rolled_back_among(self, commits: Set[str], now: Timeline) -> str | None:
+        """The latest of `commits` gone from `now` and the archive, or being rolled back; None where all count."""
         there, archived = now.commits().requested_times, self.history()
-        gone = commits - without_undone(self.active, now).commits().requested_times
-        undone = (time for time in sorted(gone, reverse=True) if time in there or archived.commit(time) is None)
-        return next(undone, None)
+        gone = commits - without_rolled_back(self.active, now).commits().requested_times
+        rolled_back = (time for time in sorted(gone, reverse=True) if time in there or archived.commit(time) is None)
+        return next(rolled_back, None)
 
     def new_instant(self, timeline: Timeline) -> str:
         """An instant newer than everything on `timeline`, in the table's zone. The caller holds the table lock."""

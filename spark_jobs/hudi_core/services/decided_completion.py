@@ -19,7 +19,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
-from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_undone
+from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_rolled_back
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import Decision
 from hudi_core.transaction.concurrent_operations import changed_groups
@@ -44,9 +44,9 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
         other = _written_since(context, instant, decision, metadata, timeline)
         if other is not None:
             return f"{other.action} {other.requested_time} has changed since what that replaces"
-        undone = context.undone_among(decision.known, timeline)
-        if undone is not None:
-            return f"commit {undone}, whose rows it may hold or have replaced, was rolled back since"
+        rolled_back = context.rolled_back_among(decision.known, timeline)
+        if rolled_back is not None:
+            return f"commit {rolled_back}, whose rows it may hold or have replaced, was rolled back since"
         if metadata.operation_type != Operation.CLUSTER:
             later = _completed_since(decision, timeline)
             if later is not None:
@@ -54,7 +54,7 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
                     f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
                 )
             if _schema_changed(context, instant, decision, timeline):
-                return "the table's schema was changed since, which it would undo"
+                return "the table's schema was changed since, which it would overwrite"
     late = _indexes_since(context, Instant(instant, action, State.COMPLETED, decision.completion_time))
     return f"{', '.join(sorted(late))} of the metadata table began since, without its files" if late else None
 
@@ -62,8 +62,8 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
 def _why_not_kept(
     context: TableContext, instant: str, kept: Mapping[str, Collection[str]], timeline: Timeline
 ) -> str | None:
-    """Why a savepoint does not keep its commit: that is being undone, or a clean takes one of the files `kept`."""
-    if instant not in without_undone(context.active, timeline).commits().requested_times:
+    """Why a savepoint does not keep its commit: that is being rolled back, or a clean takes one of the files `kept`."""
+    if instant not in without_rolled_back(context.active, timeline).commits().requested_times:
         return "its commit is gone from the timeline, or is being rolled back"
     for clean in timeline.pending().of_actions(Action.CLEAN):
         pending = read_clean_plan(context.active, clean.requested_time)

@@ -132,7 +132,7 @@ class Job(ABC, Generic[Plan, Done]):
         """Whether `execute` is called again at once, after it or the completion raised `error`."""
         return False
 
-    def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
+    def abandon(self, plan: Plan, held: Claim, error: HudiError) -> None:
         """Called when the attempt failed by `error`: removes what no other run would remove."""
 
     def clean_up(self, plan: Plan, done: Done) -> None:
@@ -208,7 +208,7 @@ class Claimed:
     held: Claim
     completer: Completer
     completed: Instant | None
-    withdrawn: bool = False
+    abandoned: bool = False
     """Whether he had decided so, but may no longer complete it (Completer.finish_decided)."""
 
 
@@ -221,7 +221,7 @@ def claimed(context: TableContext, instant: str, owner: Owner) -> Iterator[Claim
     with context.claim(instant, owner) as held:
         completer, is_decided = context.completer(held, owner), held.decided is not None
         completed = completer.finish_decided(instant, why_not=partial(why_not_completed, context, instant))
-        yield Claimed(held, completer, completed, withdrawn=is_decided and completed is None)
+        yield Claimed(held, completer, completed, abandoned=is_decided and completed is None)
 
 
 def _run_owned(job: Job[Plan, Done], plan: Plan, owned: Claimed) -> tuple[bool, Done | None]:
@@ -231,7 +231,7 @@ def _run_owned(job: Job[Plan, Done], plan: Plan, owned: Claimed) -> tuple[bool, 
         return True, None
     job.claimed(owned.held)
     if not job.find(job.active.load()).is_completed:
-        if owned.withdrawn:
+        if owned.abandoned:
             # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
             plan = job.plan(job.active.load())
         return True, _attempt(job, plan, owned.held, owned.completer)
@@ -247,7 +247,7 @@ def _attempt(job: Job[Plan, Done], plan: Plan, held: Claim, completer: Completer
             completion = _complete(job, plan, held, completer)
         except HudiError as error:
             look_again(job.storage)
-            job.withdraw(plan, held, error)
+            job.abandon(plan, held, error)
             raise
         if completion is None:
             return None

@@ -184,7 +184,7 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
         if mine.completed is None and plan.file_groups:
             partitions = partitions_of(context, plan)
             _, removed = roll_back_attempt(context, instant, plan.instant.pending_action, partitions, mine.held)
-            context.active.revert_to_requested(instant, plan.instant.pending_action)
+            context.active.roll_back_to_requested(instant, plan.instant.pending_action)
     current = context.active.load().find(instant, plan.instant.pending_action)
     state = State.COMPLETED if current is None else current.state
     name = None if before is None else before.owner.describe()

@@ -122,9 +122,8 @@ class FsspecStorage(LibraryStorage):
             file.discard()
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
-        can_discard = isinstance(file, AbstractBufferedFile)
-        discards = discard if can_discard else None
-        return cast(BinaryIO, GuardedOutput(file, lambda _: self._calls(path), discard=discards))
+        of_buffered = discard if isinstance(file, AbstractBufferedFile) else None
+        return cast(BinaryIO, GuardedOutput(file, lambda _: self._calls(path), discard=of_buffered))
 
     def _remove(self, target: str) -> None:
         self._fs.rm_file(target)

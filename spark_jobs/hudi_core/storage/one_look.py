@@ -179,7 +179,7 @@ class OneLookStorage(RecordingStorage):
             folder, _, name = path.rpartition("/")
             look = self._look()
             if look is not None and name in look.seen.get((_NAMES, folder), ()):
-                look.forget()  # it was archived or undone since it was listed
+                look.forget()  # it was archived or rolled back since it was listed
             raise
 
     def create_exclusive(self, path: str, data: bytes) -> None:

@@ -23,11 +23,11 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Net changes, paths in order. A file that was written and deleted again is in `reverted` alone."""
+    """Net changes, paths in order. A file that was written and deleted again is in `rolled_back` alone."""
 
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
-    reverted: tuple[str, ...] = ()
+    rolled_back: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     """Files that were written, and that others have removed since: of those that `exit_code_of_changes` reports."""
 
@@ -35,9 +35,9 @@ class Changes:
         return bool(self.written or self.deleted)
 
     def describe(self) -> str:
-        gone = (path for path in self.reverted if not path.startswith(_PASSING))
+        gone = (path for path in self.rolled_back if not path.startswith(_PASSING))
         parts = (
-            ("taken back", gone),
+            ("rolled back", gone),
             ("deleted", self.deleted),
             ("gone since", self.lost),
             ("still there", self.written),

@@ -11,7 +11,7 @@
 - ``timeline``: which instants make a file slice visible; whether an instant older than the timeline is committed; how
   old a pending one is.
 - ``pending_plans``: which file groups pending plans occupy; whether a replacecommit is a clustering; what a plan that
-  cannot be read comes to; which writes a pending rollback or restore will take back.
+  cannot be read comes to; which writes a pending rollback or restore will roll back.
 - ``schemas``: which commit sets the schema of the table's rows; the column ids of schema-on-read, and where a column is
   in an older file.
 - ``actions/``: the content of timeline files, with a module for each sort of plan and metadata.

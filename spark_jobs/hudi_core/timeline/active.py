@@ -239,7 +239,7 @@ class ActiveTimeline:
         for state in (State.INFLIGHT, State.REQUESTED):
             self.remove(requested_time, action, state)
 
-    def undo(self, requested_time: str, action: str) -> bool:
+    def delete_instant(self, requested_time: str, action: str) -> bool:
         """Deletes the whole instant: completed file, then inflight, then requested; False when it did not exist. A
         crash anywhere leaves the instant in an earlier state than before, never in a later one: what it wrote is
         invisible from the first delete on, and the remaining files show that it must still be rolled back
@@ -247,7 +247,7 @@ class ActiveTimeline:
         """
         return sum(self.remove(requested_time, action, state) for state in reversed(STATES)) > 0
 
-    def revert_to_requested(self, requested_time: str, action: str) -> bool:
+    def roll_back_to_requested(self, requested_time: str, action: str) -> bool:
         """Moves a planned instant (compaction, log compaction, clustering) back to requested; False when it is there.
         Raises TimelineError when it is completed, or when its plan is missing: its inflight file is then its only
         record (HoodieActiveTimeline.revertInstantFromInflightToRequested).

@@ -122,7 +122,7 @@ def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
 
 
 def restored_instants(active: ActiveTimeline, restore: Instant) -> frozenset[str]:
-    """The instants that a restore takes back: none where its plan is gone, or unreadable before it is inflight."""
+    """The instants that a restore rolls back: none where its plan is gone, or unreadable before it is inflight."""
     try:
         return frozenset(item.time for item in read_restore_plan(active, restore.requested_time).instants)
     except StorageNotFoundError:
@@ -152,16 +152,18 @@ def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str
     return None
 
 
-def without_undone(active: ActiveTimeline, timeline: Timeline) -> Timeline:
-    """The timeline without the completed writes that a pending rollback or restore is going to take back: when it is
+def without_rolled_back(active: ActiveTimeline, timeline: Timeline) -> Timeline:
+    """The timeline without the completed writes that a pending rollback or restore is going to roll back: when it is
     finished, by any process, readers read what these writes replaced. Raises CorruptFileError naming a plan.
     """
-    undone: set[str | None] = set()
+    rolled_back: set[str | None] = set()
     for pending in timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE):
         if pending.action == Action.ROLLBACK:
-            undone.add(rollback_target(active, pending.requested_time))
+            rolled_back.add(rollback_target(active, pending.requested_time))
         else:
-            undone.update(restored_instants(active, pending))
+            rolled_back.update(restored_instants(active, pending))
     return timeline.filter(
-        lambda item: item.requested_time not in undone or not item.is_completed or item.action not in COMMIT_ACTIONS
+        lambda item: (
+            item.requested_time not in rolled_back or not item.is_completed or item.action not in COMMIT_ACTIONS
+        )
     )

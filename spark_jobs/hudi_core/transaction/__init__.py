@@ -19,6 +19,6 @@
 - ``locks/``: the lock of the table: which one it has, how it is taken, and when a dead holder's is free.
 
 Elsewhere: how long a heartbeat may be silent is in ``config/concurrency_config``; with whom a service conflicts in
-``services/rewriting/other_writers``; why a decision is withdrawn in ``services/decided_completion``; how a late task
+``services/rewriting/other_writers``; why a decision is abandoned in ``services/decided_completion``; how a late task
 deletes its file in ``filegroup/write/markers``.
 """

@@ -15,12 +15,12 @@ from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction.claim_file import (
     ClaimRecord,
     Decision,
+    abandon,
     close,
     decide,
     forget_claims,
     read_claim,
     silence,
-    withdraw,
 )
 from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
@@ -97,10 +97,10 @@ class Claim:
                 self.may_have_decided = False
             raise
 
-    def settle(self, *, withdrawn: bool = False) -> None:
-        """Ends the earlier owner's decision, carried out or (`withdrawn`) not possible: the instant is ours to run."""
-        if withdrawn and self._decided_by is not None:
-            withdraw(self._storage, self._folder, self._decided_by)
+    def settle(self, *, abandoned: bool = False) -> None:
+        """Ends the earlier owner's decision, carried out or (`abandoned`) not possible: the instant is ours to run."""
+        if abandoned and self._decided_by is not None:
+            abandon(self._storage, self._folder, self._decided_by)
         self.decided = None
 
     def decided_ago(self) -> float:

@@ -13,8 +13,8 @@ them is first decides:
   stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that draw two completion
   times would both create a completed file.
 
-A decision that would lose rows by now is withdrawn instead (services/decided_completion.py). Then a late request would
-complete what was rolled back, so it is not withdrawn before the owner has been silent for longer than a request can
+A decision that would lose rows by now is abandoned instead (services/decided_completion.py). Then a late request would
+complete what was rolled back, so it is not abandoned before the owner has been silent for longer than a request can
 take (storage.base.LATE_SECONDS). commit.Completer.finish_decided carries a decision out.
 """
 
@@ -227,7 +227,7 @@ def find_decision(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision
     return _decode(_read(storage, path), path) if storage.exists(path) else None
 
 
-def withdraw(storage: Storage, folder: ClaimFolder, epoch: int) -> None:
+def abandon(storage: Storage, folder: ClaimFolder, epoch: int) -> None:
     """Turns a decision that may not be carried out any more, and whose put is over, into a closed epoch."""
     storage.write(folder.decision(epoch), _CLOSED)
 

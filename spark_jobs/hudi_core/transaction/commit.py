@@ -92,9 +92,9 @@ class Completer:
         """Carries out what an earlier owner of the claim decided and may not have done; None when there is nothing. The
         instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
         refuses. Where `why_not` names a reason, or where the instant is not inflight any more because a foreign writer
-        rolled it back, the decision is withdrawn (docs/decisions/0023): a completed file is never, and one that arrives
-        while it is withdrawn counts. Raises ConflictError when another owner took over, and for LATE_SECONDS instead of
-        the withdrawal: until then the put of that owner may arrive, and would complete an instant that was rolled back.
+        rolled it back, the decision is abandoned (docs/decisions/0023): a completed file is never, and one that arrives
+        while it is abandoned counts. Raises ConflictError when another owner took over, and for LATE_SECONDS instead of
+        abandoning it: until then the put of that owner may arrive, and would complete an instant that was rolled back.
         """
         decision = self._claim.decided
         if decision is None:
@@ -115,7 +115,7 @@ class Completer:
             if reason is not None:
                 self._check_put_is_over(instant, decision, reason)
                 log.warning("an earlier run decided to complete %s %s, but %s", decision.action, instant, reason)
-                self._claim.settle(withdrawn=True)
+                self._claim.settle(abandoned=True)
                 shown = self._timeline.load().find(instant, decision.action)
                 return shown if shown is not None and shown.is_completed else None
             completed = self._put(instant, decision)

@@ -70,7 +70,7 @@ class InstantClock:
     def before(self, instant: str, timeline: Timeline, taken: Collection[str] = ()) -> str:
         """A time earlier than `instant`, as text, that neither `timeline` nor `taken` has: within a second, and later
         than the instant before it on `timeline`, where there is room. The clock chooses the millisecond, so that a time
-        which was given up is hardly drawn again: files of its dead owner would pass for those of the new one. Raises
+        which was abandoned is hardly drawn again: files of its dead owner would pass for those of the new one. Raises
         TimelineError where `instant` is no date.
         """
         others = timeline.requested_times.union(taken)

@@ -25,18 +25,18 @@ class RollbackRequest(OptionalInstantRequest):
     def nothing(self, context: TableContext, owner: Owner) -> Result | None:
         from hudi_core.services.rollback.verb import rollback
 
-        undone = rollback(context, self.instant, owner, dry_run=True, unless_completed=self.unless_completed)
-        if undone.reason is None or undone.target is not None or undone.removed.instants:
+        done = rollback(context, self.instant, owner, dry_run=True, unless_completed=self.unless_completed)
+        if done.reason is None or done.target is not None or done.removed.instants:
             return None
-        return Result(document=undone.to_dict())
+        return Result(document=done.to_dict())
 
     def run(self, work: Work) -> Result:
         from hudi_core.services.rollback.verb import rollback
 
-        undone = rollback(
+        done = rollback(
             work.context, self.instant, work.owner, dry_run=self.dry_run, unless_completed=self.unless_completed
         )
-        return Result(document=undone.to_dict())
+        return Result(document=done.to_dict())
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ def verbs(*names: str) -> FakeAirflow:
 def test_each_dag_and_each_verb_is_tried() -> None:
     chosen = cases(TABLES)
     check_complete(chosen, verbs("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover"))
-    with pytest.raises(FormFault, match="hudi_repair is not tried with verb = undo"):
-        check_complete(chosen, verbs("rollback", "undo"))
+    with pytest.raises(FormFault, match="hudi_repair is not tried with verb = vacuum"):
+        check_complete(chosen, verbs("rollback", "vacuum"))
     with pytest.raises(FormFault, match="hudi_doctor is not tried with its defaults"):
         check_complete([case for case in chosen if case.dag != "hudi_doctor"], verbs("rollback"))
 

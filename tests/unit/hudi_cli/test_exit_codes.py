@@ -60,7 +60,7 @@ def test_a_base_file_that_shows_as_damaged_when_it_is_read_is_a_failure_that_say
     done = hudictl("run", "compaction", table, "--engine", "local", "--json")
     assert (done.code, done.error["type"], done.error["path"]) == (1, "CorruptFileError", f"2024-01-02/{base.name}")
     message = done.error["message"]
-    assert "found after the run had begun: taken back: " in message
+    assert "found after the run had begun: rolled back: " in message
     assert "still there: .hoodie/.airflow_hudi/claims/" in message
     left = set(tree(table)) - set(before)
     assert {path for path in left if "/claims/" not in path} == set()

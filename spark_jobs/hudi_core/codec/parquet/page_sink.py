@@ -132,7 +132,7 @@ class PageSink(io.RawIOBase):
         _set_totals(copied, columns)
         self._copied.append((behind, dict(sorted(copied.items())), columns))
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         self._held, self._header, self._tail = b"", None, []
 
     def end_pages(self) -> None:

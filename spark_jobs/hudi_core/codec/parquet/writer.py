@@ -143,7 +143,7 @@ class BaseFileWriter:
 
     def abandon(self) -> None:
         """What is written from now on is dropped: Arrow's writer closes itself when it is collected."""
-        self._pages.discard()
+        self._pages.abandon()
 
     def _chunk(self, name: str, values: pa.Array) -> ChunkBytes:
         """The one column chunk of some values, however many they are."""

@@ -188,7 +188,7 @@ def log_blocks(
 
 
 def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCommitted) -> bool:
-    """Whether a log file holds rows or deletes of a committed instant, or cancels those of one: another file changes
+    """Whether a log file holds rows or deletes of a committed instant, or rolls those of one back: another file changes
     nothing that a reader sees. Errors as scan_log_files.
     """
     instants = (

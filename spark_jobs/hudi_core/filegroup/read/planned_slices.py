@@ -156,12 +156,12 @@ class PlanCheck:
             for block in of_slice
             if block.path in names and not self._is_leftover(block, names[block.path])
         }
-        cancelled = {block.instant_time for block in of_plan} - {block.instant_time for block in of_slice}
+        rolled_back = {block.instant_time for block in of_plan} - {block.instant_time for block in of_slice}
         lacking |= {
             name
             for name in names.values()
             for block in blocks[name]
-            if isinstance(block, LogBlock) and block.target_instant_time in cancelled
+            if isinstance(block, LogBlock) and block.target_instant_time in rolled_back
         }
         return sorted(lacking)
 

@@ -1,4 +1,4 @@
-"""What is written for a file group: keys of new rows, base files, log files, markers; and what a rollback undoes.
+"""What is written for a file group: keys of new rows, base files, log files, markers; and how a rollback removes it.
 
 - ``key_generator``: the record key and the partition path of a new row; whether a key has the name of its field in it;
   which key generators and which types of columns are refused.
@@ -12,6 +12,6 @@
 - ``rollback_files``: which files of a plan a rollback may delete; the log file of its command block, also when the
   rollback is run again; log files without a byte.
 
-Elsewhere: what a rollback has to undo is in ``services/rollback/files_to_undo``; which files of lost attempts go, in
-``transaction/reconcile``; when a new file is full, in ``services/rewriting/new_file_groups``.
+Elsewhere: which files a rollback removes is in ``services/rollback/files_to_roll_back``; which files of lost attempts
+go, in ``transaction/reconcile``; when a new file is full, in ``services/rewriting/new_file_groups``.
 """

@@ -1,4 +1,4 @@
-"""Undoes the data files of one instant: deletes its own files, cancels its blocks in shared log files.
+"""Rolls back the data files of one instant: deletes its own files, rolls back its blocks in shared log files.
 
 Table version 6 shares log files among instants, so a command block goes into a log file of its own behind them
 (BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x); later versions name every file after its instant and delete it
@@ -21,7 +21,7 @@ from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_ma
 from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.actions.rollback import FileUndo
+from hudi_core.timeline.actions.rollback import RollbackStep
 from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,10 @@ _THREADS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """What was undone in one partition, in plain names: files deleted (also missing ones), log files of command blocks
-    with their sizes, the failed instant's log files with their sizes by the plan and (`kept_logs`) in storage.
+class RollbackStat:
+    """What was rolled back in one partition (HoodieRollbackStat), in plain names: files deleted (also missing ones),
+    log files of command blocks with their sizes, the failed instant's log files with their sizes by the plan and
+    (`kept_logs`) in storage.
     """
 
     partition: str
@@ -44,7 +45,7 @@ class Undone:
 
 
 def rollback_command(rollback: str, failed: str) -> bytes:
-    """The log block that cancels the blocks of `failed` before it."""
+    """The log block that rolls back the blocks of `failed` before it."""
     headers = {
         HeaderKey.INSTANT_TIME: rollback,
         HeaderKey.TARGET_INSTANT_TIME: failed,
@@ -73,9 +74,9 @@ def is_named_after_another(storage: Storage, failed: str, partition: str, name: 
     return instants == {failed}
 
 
-def undo_of(
-    request: FileUndo, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
-) -> FileUndo:
+def step_of(
+    request: RollbackStep, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
+) -> RollbackStep:
     """What a plan's request may do, with names of files. Those that are no files of `failed`, nor `is_renamed` ones
     (is_named_after_another), are omitted, with a warning naming `source`. Raises FormatError for a log request whose
     file group or base instant make no file name.
@@ -100,13 +101,13 @@ def undo_of(
 
 @dataclass(frozen=True, slots=True)
 class FileRollback:
-    """Undoes the files of the instant `_failed` for that of the rollback. Every step may be repeated after a crash."""
+    """Removes the files of the instant `_failed` for that of the rollback. Every step may be repeated after a crash."""
 
     _storage: Storage
     _failed: str
     _rollback: str
 
-    def run(self, steps: Sequence[FileUndo]) -> list[Undone]:
+    def run(self, steps: Sequence[RollbackStep]) -> list[RollbackStat]:
         """Does all steps and returns what was done by partition, sorted, also of steps that name nothing."""
         paths = sorted({join(step.partition, name) for step in steps for name in step.delete})
         if len(paths) < _THREADS:
@@ -116,16 +117,16 @@ class FileRollback:
             with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="delete") as pool:
                 list(pool.map(self._storage.delete, paths))
         appended = self._append_commands([step for step in steps if step.log_blocks])
-        done: list[Undone] = []
+        done: list[RollbackStat] = []
         for partition in sorted({step.partition for step in steps}):
-            extra = appended.get(partition, Undone(partition))
+            extra = appended.get(partition, RollbackStat(partition))
             names = {name for step in steps if step.partition == partition for name in step.delete}
             done.append(replace(extra, deleted=tuple(sorted({*names, *extra.deleted}))))
         return done
 
-    def _append_commands(self, steps: Sequence[FileUndo]) -> dict[str, Undone]:
+    def _append_commands(self, steps: Sequence[RollbackStep]) -> dict[str, RollbackStat]:
         earlier = self._earlier_commands() if steps else {}
-        done: dict[str, Undone] = {}
+        done: dict[str, RollbackStat] = {}
         for partition in sorted({step.partition for step in steps}):
             files = {info.name: info for info in self._storage.list_files(partition)}
             here = [step for step in steps if step.partition == partition]
@@ -145,7 +146,7 @@ class FileRollback:
             for name in empty:
                 self._storage.delete(join(partition, name))
             kept = {name: size for name, size in stored.items() if size}
-            done[partition] = Undone(partition, empty, commands, blocks, kept)
+            done[partition] = RollbackStat(partition, empty, commands, blocks, kept)
         return done
 
     def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
@@ -160,9 +161,9 @@ class FileRollback:
     def _append(
         self, partition: str, file_id: str, base_instant: str, files: Mapping[str, FileInfo], announced: list[str]
     ) -> tuple[str, int]:
-        """The log file whose command block cancels the slice's blocks of the failed instant, and its size; an earlier
-        attempt's, if it is whole. The marker is created first, as in Hudi: a rollback that is resumed, by whichever
-        engine, finds the log file by it and records it in the metadata table.
+        """The log file whose command block rolls back the slice's blocks of the failed instant, and its size; an
+        earlier attempt's, if it is whole. The marker is created first, as in Hudi: a rollback that is resumed, by
+        whichever engine, finds the log file by it and records it in the metadata table.
         """
         for name in announced:
             if name in files and self._is_command(DataFile(partition, name, files[name].size)):

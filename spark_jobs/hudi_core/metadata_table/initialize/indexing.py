@@ -11,8 +11,8 @@ the releases of Hudi disagree on its name, and roll another one back (isIndexing
 none, and the base instant is an early one.
 
 The deltacommit completes before the names move, and the action after both; a process may die in between. A completed
-deltacommit makes the base files count, so it is undone only while no listed partition has files of it: an index that is
-listed is complete, and stays so when its action leaves the timeline.
+deltacommit makes the base files count, so it is rolled back only while no listed partition has files of it: an index
+that is listed is complete, and stays so when its action leaves the timeline.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class IndexBuild:
                 "deltacommit %s of the metadata table is of an earlier attempt at indexing: rolled back", instant
             )
             self._storage.delete(heartbeat_path(instant))
-            metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)
+            metadata_timeline.active.delete_instant(instant, Action.DELTA_COMMIT)
         for name in sorted(set(names) - config.metadata_partitions):
             self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
         return config

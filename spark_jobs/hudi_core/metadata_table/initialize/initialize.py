@@ -170,7 +170,7 @@ class MetadataCreation:
         dead = unfinished_initializations(timeline, metadata_timeline.features)
         for item in dead:
             log.warning("deltacommit %s of the metadata table is of a dead attempt: rolled back", item.requested_time)
-            metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
+            metadata_timeline.active.delete_instant(item.requested_time, Action.DELTA_COMMIT)
         return metadata_timeline.active.load() if dead else timeline
 
     def _data(self) -> tuple[TableConfig, Timeline]:

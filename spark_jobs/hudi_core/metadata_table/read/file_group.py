@@ -187,7 +187,7 @@ class BlockFilter:
 
 def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LogBlock]:
     """The blocks that count in the order in which they merge (filegroup.read.log_scan). Contents are not read. Raises
-    CorruptFileError for a damaged block that no later rollback cancels: its records are lost, and an answer without
+    CorruptFileError for a damaged block that no later command rolls back: its records are lost, and an answer without
     them would be silently wrong (Hudi passes over such a block).
     """
     scan = scan_blocks(
@@ -220,7 +220,7 @@ class BlocksOf:
 
 
 def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> BlocksOf:
-    """The blocks of `instant` that no later rollback command cancels (AbstractHoodieLogRecordReader.scanInternalV1). A
+    """The blocks of `instant` that no later command rolls back (AbstractHoodieLogRecordReader.scanInternalV1). A
     block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
     attempt may only publish when no block of its instant is live. Raises CorruptFileError for a damaged log file.
     """

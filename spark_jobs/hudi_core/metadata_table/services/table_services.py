@@ -256,7 +256,7 @@ def roll_back_failed(
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):
             continue
         if item.requested_time in initialization:
-            metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
+            metadata_timeline.active.delete_instant(item.requested_time, Action.DELTA_COMMIT)
         else:
             instant = metadata_timeline.clock.next(metadata_timeline.active.load())
             MetadataRollback(storage, config, token, clock).run(item.requested_time, instant)

@@ -1,4 +1,4 @@
-"""How an action of the data table is written to the metadata table, and how that is taken back.
+"""How an action of the data table is written to the metadata table, and how that is rolled back.
 
 - ``publish``: what a service calls for a commit, clean, rollback or restore; when a commit must wait for an index that
   is being built; when a restore drops the metadata table instead.

@@ -186,7 +186,7 @@ class MetadataPublisher:
         return drop_partitions(self.storage, self.config, reach.late)
 
     def restore(self, target: str, restore: str) -> TableConfig:
-        """Brings the metadata table back to what it was after `target`, as part of the data table's pending restore
+        """Restores the metadata table to what it was after `target`, as part of the data table's pending restore
         `restore`. Called when the data table's files are as the restore leaves them. What cannot go back is dropped as
         in prepare_restore, and all of it where a file to list lost bytes. Returns the properties as they are then.
         """

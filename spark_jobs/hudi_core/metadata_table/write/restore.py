@@ -1,9 +1,9 @@
-"""Brings the metadata table back to an earlier instant, as part of a restore of the data table. Where it cannot go
+"""Restores the metadata table to an earlier instant, as part of a restore of the data table. Where it cannot go
 back, restore_reach says what is dropped instead.
 
 As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table, at a new instant,
 rolls back its instants after the target; then a later deltacommit makes `files` what the storage holds, since the
-cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are cancelled by command blocks and the
+cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are rolled back by command blocks and the
 slices of compactions deleted; in layout 2 all files are deleted.
 """
 
@@ -25,7 +25,7 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.metadata_table.write.rollback import append_command, files_written_by, what_was_undone
+from hudi_core.metadata_table.write.rollback import append_command, files_written_by, rolled_back_partitions
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import (
@@ -47,11 +47,11 @@ _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """Of one instant: files deleted, log files of command blocks, and those that these cancel."""
+    """Of one instant: files deleted, log files of command blocks, and those whose blocks these roll back."""
 
     deleted: list[FileInfo] = field(default_factory=list)
     commands: list[FileInfo] = field(default_factory=list)
-    cancelled: list[FileInfo] = field(default_factory=list)
+    failed_logs: list[FileInfo] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class MetadataRestore:
         done = self._roll_back(planned, instant)
         rollbacks: dict[str, RollbackMetadata] = {}
         for restored in planned:
-            undone = done[restored.time]
-            partitions = what_was_undone(self.storage, undone.deleted, undone.commands, undone.cancelled)
+            removed = done[restored.time]
+            partitions = rolled_back_partitions(self.storage, removed.deleted, removed.commands, removed.failed_logs)
             rollbacks[restored.time] = RollbackMetadata(instant, 0, restored.time, restored.action, tuple(partitions))
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_restore_metadata(RestoreMetadata(instant, took, planned, rollbacks))
@@ -102,7 +102,7 @@ class MetadataRestore:
         # The rollbacks of instants that are gone (BaseRestoreActionExecutor.finishRestore).
         for item in active.load().of_actions(Action.ROLLBACK):
             if target < item.requested_time < instant:
-                active.undo(item.requested_time, Action.ROLLBACK)
+                active.delete_instant(item.requested_time, Action.ROLLBACK)
 
     def _request(self, target: str, restore: str) -> str:
         active = self.metadata_timeline.active
@@ -118,7 +118,7 @@ class MetadataRestore:
         return instant
 
     def _roll_back(self, planned: Sequence[RestoredInstant], restore: str) -> Mapping[str, _RolledBack]:
-        """Deletes the files of the instants, cancels their blocks in other files, then deletes the instants: newest
+        """Deletes the files of the instants, rolls back their blocks in other files, then deletes the instants: newest
         first. They stop being completed before any file goes, so that no reader misses one. A compaction is removed
         completely before an older one is changed: Hudi reads no table with two pending ones of a file group
         (CompactionUtils.getAllPendingCompactionOperations). It stays pending until its base files are gone, as Hudi
@@ -135,7 +135,7 @@ class MetadataRestore:
                 self._remove(item)
         self._delete(info for item in planned if item.action not in _COMPACTING for info in done[item.time].deleted)
         if not self.metadata_timeline.features.rollback_deletes_logs:
-            self._cancel_blocks(done, restore)
+            self._roll_back_blocks(done, restore)
         for item in planned:
             self._remove(item)
         return done
@@ -150,9 +150,9 @@ class MetadataRestore:
         if found is not None and completed_only:
             active.remove(item.time, found.pending_action, State.COMPLETED)
         elif found is not None:
-            active.undo(item.time, found.pending_action)
+            active.delete_instant(item.time, found.pending_action)
 
-    def _cancel_blocks(self, done: Mapping[str, _RolledBack], restore: str) -> None:
+    def _roll_back_blocks(self, done: Mapping[str, _RolledBack], restore: str) -> None:
         for place in self.metadata_timeline.all_slices(self.metadata_timeline.active.load()):
             blocks, logs = blocks_by_instant(self.storage, place.logs), place.logs
             for instant, rolled_back in done.items():
@@ -161,7 +161,7 @@ class MetadataRestore:
                     written = append_command(self.storage, replace(place, logs=logs), instant, restore)
                     logs = (*logs, written)
                     rolled_back.commands.append(written)
-                    rolled_back.cancelled.extend(live)
+                    rolled_back.failed_logs.extend(live)
 
     def _sync(self, restore: str) -> None:
         timeline = self.metadata_timeline.active.load()

@@ -2,9 +2,9 @@
 (BaseHoodieWriteClient.restoreToSavepoint); which partitions were initialized after a commit, and may contain it without
 its deltacommit. What goes back: restore.py.
 
-A rollback undoes the deltacommit of its instant, and nothing else. Such a partition would keep records of deleted files
-and of keys without rows. Hudi does not check this (HoodieBackedTableMetadataWriter.validateRollback checks compactions
-only).
+A rollback rolls back the deltacommit of its instant, and nothing else. Such a partition would keep records of deleted
+files and of keys without rows. Hudi does not check this (HoodieBackedTableMetadataWriter.validateRollback checks
+compactions only).
 """
 
 from __future__ import annotations

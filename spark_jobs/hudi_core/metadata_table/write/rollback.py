@@ -8,7 +8,7 @@ data timeline only afterwards, because from then on readers count every block of
 (HoodieTableMetadataUtil.getValidInstantTimestamps).
 
 From version 8 on the files that T wrote, which carry it in their names, are deleted (ListingBasedRollbackStrategy of
-Hudi 1.x). In version 6 command blocks cancel its blocks, with the same bytes as Hudi 0.15: in every file group with
+Hudi 1.x). In version 6 command blocks roll back its blocks, with the same bytes as Hudi 0.15: in every file group with
 blocks of T a command block `.log.<N+1>_1-0-1` comes behind them, then T's deltacommit is removed. Beyond Hudi: where
 T's deltacommit is inflight without its block, its writer may be slow. A command one version further on awaits the
 block: the writer chose its log's version at its start, so the block precedes the command in any case.
@@ -46,9 +46,9 @@ from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.rollback import (
-    FileUndo,
     RollbackMetadata,
     RollbackPartition,
+    RollbackStep,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
@@ -71,12 +71,12 @@ class FileDeletion:
 
     metadata_timeline: MetadataTimeline
 
-    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[FileUndo]]:
+    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackStep]]:
         storage = self.metadata_timeline.storage
         files = [info for info, _ in files_written_by(storage, frozenset({failed}))]
-        return files, [FileUndo(_partition_of(info), delete=(plan_address(storage, info.path),)) for info in files]
+        return files, [RollbackStep(_partition_of(info), delete=(plan_address(storage, info.path),)) for info in files]
 
-    def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
+    def roll_back(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
         """Deletes the files. First the instant stops being completed, so that no reader misses one. Raises
         ConflictError where its writer, presumed dead, wrote more meanwhile.
         """
@@ -84,12 +84,12 @@ class FileDeletion:
         active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
         for info in files:
             self.metadata_timeline.storage.delete(info.path)
-        active.undo(failed, Action.DELTA_COMMIT)
+        active.delete_instant(failed, Action.DELTA_COMMIT)
         timeline = active.load()
         late, _ = self.find(timeline, failed)
         if late or timeline.find(failed, Action.DELTA_COMMIT) is not None:
             raise _still_written(failed, late[0].path if late else active.folder)
-        return what_was_undone(self.metadata_timeline.storage, files, (), ())
+        return rolled_back_partitions(self.metadata_timeline.storage, files, (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +102,18 @@ class CommandBlocks:
     def _storage(self) -> Storage:
         return self.metadata_timeline.storage
 
-    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[FileUndo]]:
-        """The log files in which blocks of `failed` count, and requests to cancel them: a look at their headers."""
+    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackStep]]:
+        """The log files in which blocks of `failed` count, and steps that roll them back: a look at their headers."""
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
-            FileUndo(
+            RollbackStep(
                 place.partition, place.file_id, place.base_instant, (), _sizes_by_address(self._storage, blocks.live)
             )
             for place, blocks in groups
             if blocks.live
         ]
 
-    def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
+    def roll_back(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
         """Writes commands against blocks that count or may still come, then removes the deltacommit. Deltacommit R may
         have joined a group since `files` were found, so the next versions are those of a new look. Raises ConflictError
         where the instant's writer, presumed dead, wrote more meanwhile.
@@ -125,13 +125,13 @@ class CommandBlocks:
                 append_command(self._storage, place, failed, rollback)
             elif awaited(place) and all(by != rollback for _, by in blocks.commands):
                 append_command(self._storage, place, failed, rollback, behind=1)
-        self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
+        self.metadata_timeline.active.delete_instant(failed, Action.DELTA_COMMIT)
         commands: list[FileInfo] = []  # those of an earlier attempt included
         for _, blocks in self._groups(self.metadata_timeline.active.load(), failed):
             if blocks.live:
                 raise _still_written(failed, blocks.live[0].path)
             commands.extend(info for info, instant in blocks.commands if instant == rollback)
-        return what_was_undone(self._storage, (), commands, files)
+        return rolled_back_partitions(self._storage, (), commands, files)
 
     def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
         """Whether an incomplete deltacommit's writer may still put a block there: in `files`, or named inflight."""
@@ -177,10 +177,10 @@ def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[F
     ]
 
 
-def what_was_undone(
-    storage: Storage, deleted: Sequence[FileInfo], commands: Sequence[FileInfo], cancelled: Sequence[FileInfo]
+def rolled_back_partitions(
+    storage: Storage, deleted: Sequence[FileInfo], commands: Sequence[FileInfo], failed_logs: Sequence[FileInfo]
 ) -> list[RollbackPartition]:
-    """Of each partition: files deleted, log files of command blocks, and those these cancel."""
+    """Of each partition: files deleted, log files of command blocks, and those whose blocks these roll back."""
 
     def of(partition: str, files: Sequence[FileInfo]) -> list[FileInfo]:
         return [info for info in files if _partition_of(info) == partition]
@@ -190,9 +190,9 @@ def what_was_undone(
             partition,
             tuple(plan_address(storage, info.path) for info in of(partition, deleted)),
             rollback_log_files={status_address(storage, info.path): info.size for info in of(partition, commands)},
-            failed_commit_log_files=_sizes_by_address(storage, of(partition, cancelled)),
+            failed_commit_log_files=_sizes_by_address(storage, of(partition, failed_logs)),
         )
-        for partition in sorted({_partition_of(info) for info in (*deleted, *commands, *cancelled)})
+        for partition in sorted({_partition_of(info) for info in (*deleted, *commands, *failed_logs)})
     ]
 
 
@@ -207,14 +207,15 @@ def _sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, 
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What the metadata table, at `timeline`, holds of an instant: its deltacommit, an unfinished rollback of it, files
-    with blocks that count, and the requests to undo these. True while there is something that a rollback must take out.
+    with blocks that count, and the steps that roll these back. True while there is something that a rollback must take
+    out.
     """
 
     timeline: Timeline
     delta_commit: Instant | None
     pending_rollback: str | None
     live: list[FileInfo]
-    requests: list[FileUndo]
+    requests: list[RollbackStep]
 
     def __bool__(self) -> bool:
         return self.delta_commit is not None or self.pending_rollback is not None or bool(self.live)
@@ -275,16 +276,16 @@ class MetadataRollback:
                 failed,
                 instant,
             )
-            self._strategy.undo(failed, instant, footprint.live)
+            self._strategy.roll_back(failed, instant, footprint.live)
             return
         if footprint.pending_rollback is None:
             plan = encode_rollback_plan(failed, Action.DELTA_COMMIT, footprint.requests)
             active.create_requested(instant, Action.ROLLBACK, plan)
         active.to_inflight(instant, Action.ROLLBACK)
-        partitions = self._strategy.undo(failed, instant, footprint.live)
+        partitions = self._strategy.roll_back(failed, instant, footprint.live)
         took = int((time.monotonic() - started) * 1000)
-        undone = tuple(partitions) or (RollbackPartition(FILES_PARTITION),)
-        metadata = RollbackMetadata(instant, took, failed, Action.DELTA_COMMIT, undone)
+        rolled_back = tuple(partitions) or (RollbackPartition(FILES_PARTITION),)
+        metadata = RollbackMetadata(instant, took, failed, Action.DELTA_COMMIT, rolled_back)
         self._metadata_timeline.complete(instant, Action.ROLLBACK, encode_rollback_metadata(metadata))
 
     def _publish(self, rollback: str, changes: FileChanges) -> None:

@@ -106,7 +106,7 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
 def _orphan_blocks(
     storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], requested: Search
 ) -> Iterator[tuple[str, str]]:
-    """Instants and files of log blocks that never committed and that no rollback command of their slice cancels."""
+    """Instants and files of log blocks that never committed and that no command of their slice rolls back."""
     if requested.begin is None:
         return
     written = requested.written or {}
@@ -117,7 +117,7 @@ def _orphan_blocks(
             times = {block.instant_time or "" for block in blocks if block.type in DATA_TYPES} - {""}
             suspects += [(parsed, time, info.path) for time in sorted(filter(requested.is_orphan, times))]
     slices = {(parsed.file_id, parsed.instant) for parsed, _, _ in suspects}
-    undone = {
+    rolled_back = {
         (*slice_, block.target_instant_time)
         for slice_ in slices
         for block in _blocks(
@@ -126,7 +126,7 @@ def _orphan_blocks(
         if block.is_rollback
     }
     for parsed, time, path in suspects:
-        if (parsed.file_id, parsed.instant, time) not in undone:
+        if (parsed.file_id, parsed.instant, time) not in rolled_back:
             yield time, path
 
 

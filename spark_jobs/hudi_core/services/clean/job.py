@@ -22,7 +22,7 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.request.results import REMOVED, InstantResult
-from hudi_core.services.clean.kept_files import check_abandoned, drop_partitions
+from hudi_core.services.clean.kept_files import check_not_needed, drop_partitions
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.storage.arrow_store import open_deleting_storage
@@ -63,7 +63,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         plan, path = stored
         self._is_checked = self.find(timeline).state is State.REQUESTED
         if self._is_checked:
-            check_abandoned(self.context, timeline, plan, path=path)
+            check_not_needed(self.context, timeline, plan, path=path)
         return plan
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:
@@ -72,7 +72,7 @@ class CleanJob(Job[CleanPlan | None, int]):
             return
         path = self.active.path(self.instant, Action.CLEAN, State.REQUESTED)
         if not self._is_checked:
-            check_abandoned(self.context, self.active.load(), plan, path=path)
+            check_not_needed(self.context, self.active.load(), plan, path=path)
         if held.epoch > 1:
             held.check()
         in_inflight = self.context.config.features.clean_plan_in_inflight
@@ -204,8 +204,8 @@ def prove(plan: CleanPlan, results: Iterable[CleanedFiles]) -> int:
 
 
 class UnscheduledClean(CleanJob):
-    """Drops an inflight clean that no run would finish, as something needs a file of its plan by now (check_abandoned);
-    in its result, the state is REMOVED where the clean left the timeline.
+    """Drops an inflight clean that no run would finish, as something needs a file of its plan by now
+    (check_not_needed); in its result, the state is REMOVED where the clean left the timeline.
 
     With all files of its plan there it leaves the timeline. Where some are gone, it is the only record of that: by it
     restores and savepoints know which commits have lost files (restore/candidates.retained,
@@ -242,7 +242,7 @@ def gone_files(context: TableContext, timeline: Timeline, instant: str) -> Clean
     if stored is not None:
         plan, path = stored
         try:
-            check_abandoned(context, timeline, plan, path=path)
+            check_not_needed(context, timeline, plan, path=path)
         except ConflictError as error:
             log.info("no run would finish clean %s: %s", instant, error)
             gone: dict[str, tuple[str, ...]] = {}

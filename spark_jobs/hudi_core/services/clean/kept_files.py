@@ -1,7 +1,7 @@
 """Which files a clean must keep: those of savepoints and of pending plans, partition by partition.
 
-retention.py leaves their slices out of the plan. Before files are deleted they are looked at again (check_abandoned): a
-savepoint may have been made since, a plan that real Hudi wrote may name files that a pending compaction needs
+retention.py leaves their slices out of the plan. Before files are deleted they are looked at again (check_not_needed):
+a savepoint may have been made since, a plan that real Hudi wrote may name files that a pending compaction needs
 (hudi#19290), and a rollback or restore may have made an older slice the newest one again, or be about to. The
 partitions are read one after the other, never all of them in memory; those that a clean leaves empty are deleted.
 """
@@ -27,7 +27,7 @@ from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.actions.rollback import decode_savepoint
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
-from hudi_core.timeline.pending_plans import without_undone
+from hudi_core.timeline.pending_plans import without_rolled_back
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import PendingWork
 from hudi_core.view.listing import walk_partitions
@@ -127,13 +127,13 @@ def _drop(storage: Storage, partition: str) -> bool:
     return False
 
 
-def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
+def check_not_needed(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed. Reads one
     partition at a time. A file of a pending write is known by its name, as the metadata table does not list it; in
     layout 1 that of a log file tells its slice, and not its writers.
     """
     _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
-    for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
+    for seen in dict.fromkeys((timeline, without_rolled_back(context.active, timeline))):
         for inputs in partition_states(context, seen, plan.files):
             names = frozenset(plan.files[inputs.partition])
             for what, needed, remedy in _REQUESTED:
@@ -179,7 +179,7 @@ def latest_files(inputs: PartitionState) -> set[str]:
     return names
 
 
-_AGAIN = "give this clean up with `hudictl unschedule` and plan a new one"
+_AGAIN = "abandon this clean with `hudictl unschedule` and plan a new one"
 _REQUESTED: tuple[tuple[str, Callable[[PartitionState], Collection[str]], str], ...] = (
     ("a savepoint keeps", lambda inputs: inputs.kept, f"delete the savepoint, or {_AGAIN}"),
     ("a pending plan needs", lambda inputs: inputs.needed, f"run that plan first, or {_AGAIN}"),

@@ -44,7 +44,7 @@ from hudi_core.timeline.actions.clean import (
 )
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, without_undone
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, without_rolled_back
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
@@ -52,7 +52,7 @@ from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
-_UNDOES = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.SAVEPOINT)
+_BASIS = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.SAVEPOINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class Planned:
 
 def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
     """Plans a clean of the table at `timeline`; nothing is written. `now` is aware, None the system's clock. What a
-    pending rollback or restore takes back counts as gone. Raises ConfigError for options, FormatError naming what is
+    pending rollback or restore rolls back counts as gone. Raises ConfigError for options, FormatError naming what is
     not safe.
     """
     config = CleanConfig.of(context.options)
-    timeline = without_undone(context.active, timeline)
+    timeline = without_rolled_back(context.active, timeline)
     inputs = RetentionInputs(
         timeline=timeline,
         now=now or datetime.now(timezone.utc),
@@ -230,5 +230,5 @@ def _basis(timeline: Timeline) -> frozenset[tuple[str, str, bool]]:
     return frozenset(
         (instant.requested_time, instant.pending_action, instant.is_completed)
         for instant in timeline
-        if instant.action in _UNDOES or (not instant.is_completed and instant.pending_action in PLANS_OF_FILE_GROUPS)
+        if instant.action in _BASIS or (not instant.is_completed and instant.pending_action in PLANS_OF_FILE_GROUPS)
     )

@@ -29,7 +29,7 @@ from hudi_core.services.lifecycle import Completion, Run
 from hudi_core.services.rewriting.checks import (
     check_buckets,
     check_no_plans_on,
-    check_not_undone,
+    check_none_rolled_back,
     check_planned,
     check_schema_of_latest,
     check_table,
@@ -142,7 +142,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan]):
             # rolled back whose rows are in them.
             preconditions=(
                 partial(check_untouched, context, instant=self.instant, groups=self.file_groups(plan), known=timeline),
-                partial(check_not_undone, context, instant=self.instant, known=self._sources),
+                partial(check_none_rolled_back, context, instant=self.instant, known=self._sources),
             ),
             # Writers look into the inflight file under this lock, and behind it 1.x archives its content in place of
             # the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves: it is then empty, as Hudi's.

@@ -22,7 +22,7 @@ from hudi_core.services.compaction.planner import CompactionService, affordable,
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewriting.checks import check_schema_of_latest
 from hudi_core.services.rewriting.planning import Planned, was_cut
-from hudi_core.services.rollback.failed_writes import undoing
+from hudi_core.services.rollback.failed_writes import pending_rollback_or_restore
 from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action
@@ -52,10 +52,10 @@ class LogCompactionService(CompactionService):
             return Nothing(
                 f"log compactions are planned with {LOG_COMPACTION.name}=true only, since readers must know them"
             )
-        undone = undoing(context.active, timeline)
-        if undone is not None:
-            undo, way_out = undone
-            return Nothing(f"{undo.action} {undo.requested_time} is pending: {way_out}")
+        first = pending_rollback_or_restore(context.active, timeline)
+        if first is not None:
+            pending, way_out = first
+            return Nothing(f"{pending.action} {pending.requested_time} is pending: {way_out}")
         writer = writer_beside(context, timeline, instant)
         if writer is not None:
             what = f"{writer.action} {writer.requested_time} is pending"

@@ -132,7 +132,7 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
                 log.warning("%s is of a build that another writer's has replaced: deleted", info.path)
                 context.storage.delete(info.path)
     if pending is not None:
-        metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)
+        metadata_timeline.active.delete_instant(instant, Action.DELTA_COMMIT)
 
 
 _WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT, Action.ROLLBACK})
@@ -242,7 +242,7 @@ def unrecorded(
 
 
 def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
-    """Commits of the base files that were rolled back since: there is no block that the rollback could cancel."""
+    """Commits of the base files that were rolled back since: there is no block that a command could roll back."""
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)

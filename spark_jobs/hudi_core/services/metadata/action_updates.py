@@ -217,7 +217,9 @@ def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:
 
 
 def rollback_changes(details: dict[str, Any], *, path: str) -> FileChanges:
-    """Deleted files; logs of command blocks, and those these cancel. CorruptFileError for what is no data file."""
+    """Deleted files; logs of command blocks, and those whose blocks these roll back. Raises CorruptFileError for what
+    is no data file.
+    """
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}
     for part in metadata_of(details, path=path).partitions:

@@ -179,12 +179,12 @@ def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) 
             f"the metadata table lacks {archived[0].action} {archived[0].requested_time}, and the table has archived it"
         )
         raise TimelineError(message, path=ROOT, remedy=REBUILD)
-    undone = [
+    rollbacks = [
         item
         for item in data.completed().of_actions(Action.ROLLBACK)
-        if metadata_timeline.features.rollback_deletes_logs and _is_undone(item, context, data, recorded)
+        if metadata_timeline.features.rollback_deletes_logs and _lacks_rollback(item, context, data, recorded)
     ]
-    return sorted({*suspects, *undone}, key=lambda item: (item.completed_at, item.requested_time))
+    return sorted({*suspects, *rollbacks}, key=lambda item: (item.completed_at, item.requested_time))
 
 
 def _is_known(item: Instant, recorded: Timeline) -> bool:
@@ -210,7 +210,7 @@ def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
     return [item for item in context.history().instants(data_instant(min(times))) if item.action in _RECORDED]
 
 
-def _is_undone(rollback: Instant, context: TableContext, data: Timeline, recorded: Timeline) -> bool:
+def _lacks_rollback(rollback: Instant, context: TableContext, data: Timeline, recorded: Timeline) -> bool:
     """Whether files of the rolled-back instant are valid; of one that was run again since some may be."""
     failed = rolled_back_by(context.active, rollback)
     return any(recorded.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)

@@ -23,7 +23,7 @@ from hudi_core.services.overwrite.source import CountedRows
 from hudi_core.services.rewriting.checks import (
     check_buckets,
     check_no_plans_on,
-    check_not_undone,
+    check_none_rolled_back,
     check_schema_of_latest,
     check_table,
 )
@@ -171,14 +171,14 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
             path=context.active.path_of(item),
             remedy="run it again",
         )
-    check_not_undone(context, now, instant, plan.known)
+    check_none_rolled_back(context, now, instant, plan.known)
 
 
 def _check_not_changed(
     context: TableContext, timeline: Timeline, seen: frozenset[str], partitions: frozenset[str]
 ) -> None:
     """Raises ConflictError where rows of the partitions came or went since the commits `seen`: the new rows may have
-    been made of the old ones. The plan knows such a commit, and so would undo it.
+    been made of the old ones. The plan knows such a commit, and so would replace it.
     """
     remedy = "run it again, so that the rows are evaluated again"
     for item, metadata, partition in _written_since(context, timeline, seen, partitions):
@@ -189,10 +189,12 @@ def _check_not_changed(
                 path=context.active.path_of(item),
                 remedy=remedy,
             )
-    undone = context.undone_among(seen, timeline)
-    if undone is not None:
+    rolled_back = context.rolled_back_among(seen, timeline)
+    if rolled_back is not None:
         raise ConflictError(
-            f"commit {undone} was rolled back while the rows were evaluated", path=context.active.folder, remedy=remedy
+            f"commit {rolled_back} was rolled back while the rows were evaluated",
+            path=context.active.folder,
+            remedy=remedy,
         )
 
 
@@ -210,7 +212,7 @@ def _written_since(
 
 def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
     """Raises ConflictError where the table's columns, or their types, are no longer those of `schema`: the commit would
-    undo the change of another. The names of Avro records do not count, as Spark and Flink give each their own.
+    overwrite the change of another. The names of Avro records do not count, as Spark and Flink give each their own.
     """
     path = context.config.path
     current = table_schema(context.storage, context.config, now)

@@ -20,7 +20,7 @@ from hudi_core.services.overwrite.job import OverwriteJob, find_token, source_of
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.rewriting.other_writers import live_writer, may_be_eager
-from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
+from hudi_core.services.rollback.failed_writes import pending_rollback_or_restore, pending_rollbacks
 from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback
 from hudi_core.storage.one_look import look_again
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -153,10 +153,10 @@ def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bo
     timeline = context.active.load()
     pending = timeline.pending()
     if not pending.instants or pending.of_actions(Action.RESTORE).instants:
-        return []  # a restore finishes its own rollbacks, and no write is requested beside it (undoing)
+        return []  # a restore finishes its own rollbacks, and no write is requested beside it
     try:
         pending_rollbacks(context.active, timeline)
-    except CorruptFileError:  # a plan that may still be written, which nothing is requested beside (undoing)
+    except CorruptFileError:  # a plan that may still be written, which nothing is requested beside
         return []
     results = clean_failed_writes(context, owner, only_ours=not may_be_eager(context), dry_run=dry_run)
     for result in results:
@@ -173,7 +173,7 @@ def _done_before(
     found = find_token(context, context.active.load(), work.token)
     if found is not None and found.metadata is None and not dry_run:
         # What it decided is completed by that, too.
-        _take_back(context, found.instant.requested_time, owner)
+        _roll_back(context, found.instant.requested_time, owner)
         found = find_token(context, context.active.load(), work.token)
     if found is None or found.metadata is None:
         return None
@@ -197,12 +197,12 @@ def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, own
         timeline = context.active.load()
         if find_token(context, timeline, work.token, archived=False) is not None:
             return None
-        found = undoing(context.active, timeline)
+        found = pending_rollback_or_restore(context.active, timeline)
         if found is not None:
-            undo, way_out = found
+            pending, way_out = found
             raise ConflictError(
-                f"{undo.action} {undo.requested_time} is pending, and may take back what would be replaced",
-                path=context.active.path_of(undo),
+                f"{pending.action} {pending.requested_time} is pending, and may roll back what would be replaced",
+                path=context.active.path_of(pending),
                 remedy=way_out,
             )
         writer = live_writer(context, timeline, Action.REPLACE_COMMIT)
@@ -233,23 +233,23 @@ def _run(
     except HudiError:
         look_again(context.storage)
         # No plan outlives the attempt: nobody would run it again.
-        if not _take_back_failed(context, instant, owner):
+        if not _roll_back_failed(context, instant, owner):
             raise
     found = context.active.load().get(instant, Action.REPLACE_COMMIT)
     return replace(_result(instant, context.active.read_commit(found)), engine=engine.name)
 
 
-def _take_back_failed(context: TableContext, instant: str, owner: Owner) -> bool:
+def _roll_back_failed(context: TableContext, instant: str, owner: Owner) -> bool:
     """Rolls a failed attempt back; whether it had decided to complete, and so is completed now."""
     try:
-        _take_back(context, instant, owner)
+        _roll_back(context, instant, owner)
     except HudiError as error:
         log.warning("replacecommit %s was not rolled back: %s", instant, error)
     found = context.active.load().find(instant, Action.REPLACE_COMMIT)
     return found is not None and found.is_completed
 
 
-def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
+def _roll_back(context: TableContext, instant: str, owner: Owner) -> None:
     """Rolls an attempt back, or completes it where it had decided to. Raises ConflictError while its owner is alive: a
     rollback that were requested then would stop it. The properties are read again: an index may have come or gone.
     """

@@ -1,4 +1,4 @@
-"""What brings a table back to an earlier commit, and keeps the files of a commit for that (savepoints).
+"""What restores a table to an earlier commit, and keeps the files of a commit for that (savepoints).
 
 - ``candidates``: to which commits the table can be restored, and why not to the others; which instants go for that, in
   which order; which is the oldest commit that no clean has taken files from.
@@ -8,6 +8,6 @@
   instead of restored; what is cleaned up behind a restore.
 - ``savepoint``: which files a savepoint keeps; which commits cannot be kept; when an unfinished savepoint goes.
 
-Elsewhere: which files of an instant go is in ``services/rollback/files_to_undo``; when a restore may be dropped in
+Elsewhere: which files of an instant go is in ``services/rollback/files_to_roll_back``; when a restore may be dropped in
 ``services/unschedule``; what of the metadata table goes back in ``metadata_table/write/restore``.
 """

@@ -33,7 +33,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.restore.candidates import RestoreCandidates, commit_at
 from hudi_core.services.rollback.execution import Removed, RollbackExecution, request
-from hudi_core.services.rollback.files_to_undo import plan_undo
+from hudi_core.services.rollback.files_to_roll_back import rollback_steps
 from hudi_core.services.rollback.job import fenced
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.rollback import (
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 class RestoreJob(Job[RestorePlan, None]):
     """Rolls back each instant of the plan, newest first; behind a completed restore it only cleans up.
 
-    claim → inflight → per instant: rollback requested, unpublished, files undone → complete (lock: metadata table, the
+    claim → inflight → per instant: rollback requested, unpublished, files removed → complete (lock: metadata table, the
     instants' own files, restore) → the rollbacks go
     """
 
@@ -166,7 +166,7 @@ class RestoreJob(Job[RestorePlan, None]):
         for item in self._plan.instants:
             target = timeline.find(item.time, item.action)
             if target is not None:
-                self.active.undo(item.time, target.pending_action)
+                self.active.delete_instant(item.time, target.pending_action)
 
     def _roll_back(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
         """Rolls one instant back; None when another process removed it without a rollback."""
@@ -180,11 +180,11 @@ class RestoreJob(Job[RestorePlan, None]):
             execution = RollbackExecution(self.context, rollback, self.owner)
             execution.begin(_refuse_savepoint, restores=True)
             held.check()
-            undone = execution.undo_files()
+            stats = execution.roll_back_files()
             self._files.update({path: size for path, size in execution.removed.items() if path not in self._made})
             # Log files of command blocks: they are deleted with the base instant of their slice.
-            self._made.update(join(part.partition, name) for part in undone for name in part.commands)
-        return execution.metadata(undone)
+            self._made.update(join(part.partition, name) for part in stats for name in part.commands)
+        return execution.metadata(stats)
 
     def _request(self, item: RestoredInstant) -> str | None:
         """The rollback of one instant: the pending one of an earlier run, or one that is planned now."""
@@ -196,7 +196,7 @@ class RestoreJob(Job[RestorePlan, None]):
             target = timeline.find(item.time, item.action)
             if target is None:
                 return None
-            steps = plan_undo(self.context, target, timeline, restoring=True)
+            steps = rollback_steps(self.context, target, timeline, restoring=True)
             return request(self.context, lock, timeline, target, steps)
 
     def clean_up_completed(self, *, decided: bool) -> None:
@@ -205,7 +205,7 @@ class RestoreJob(Job[RestorePlan, None]):
         for rollback in self._rollbacks(timeline):
             delete_markers(self.storage, rollback)
             self.storage.delete(f"{HUDI_HEARTBEATS}/{rollback}")
-            self.active.undo(rollback, Action.ROLLBACK)
+            self.active.delete_instant(rollback, Action.ROLLBACK)
         for item in self._gone(timeline):
             delete_markers(self.storage, item.time)
             self.storage.delete(f"{HUDI_HEARTBEATS}/{item.time}")

@@ -97,7 +97,7 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
         savepoint = savepoint_to_delete(context, instant)
         metadata = read_savepoint(context, savepoint) if savepoint.is_completed else SavepointMetadata("", 0, "")
         lock.check()
-        context.active.undo(instant, Action.SAVEPOINT)
+        context.active.delete_instant(instant, Action.SAVEPOINT)
     forget_claims(context.storage, instant)
     return savepoint_of(instant, metadata, deleted=True)
 
@@ -150,7 +150,7 @@ class SavepointJob(Job[None, None]):
         """Completes it unless a clean was planned since the files were listed."""
         return Completion(self._content, None, preconditions=(partial(_check, self.context, instant=self.instant),))
 
-    def withdraw(self, plan: None, held: Claim, error: HudiError) -> None:
+    def abandon(self, plan: None, held: Claim, error: HudiError) -> None:
         """Removes the inflight file of this run; where the commit may no longer be kept, also an earlier one's."""
         is_lost = isinstance(error, (ConfigError, TimelineError))
         if held.may_have_decided or not (self._began or is_lost):

@@ -16,7 +16,7 @@ from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
 from hudi_core.services.restore.job import RestoreJob
 from hudi_core.services.rollback.execution import NOTHING, Removed
 from hudi_core.services.rollback.failed_writes import finish_restore, heartbeats_of, pending_rollbacks, restore_target
-from hudi_core.services.rollback.files_to_undo import plan_undo, sizes_of
+from hudi_core.services.rollback.files_to_roll_back import rollback_steps, sizes_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.timeline.actions.rollback import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, Instant
@@ -114,7 +114,7 @@ def _preview(context: TableContext, timeline: Timeline, instant: str) -> Restore
     going = candidates.after(target)
     files: dict[str, int] = {}
     for item in going:
-        steps = plan_undo(context, item, timeline, restoring=True)
+        steps = rollback_steps(context, item, timeline, restoring=True)
         files.update(sizes_of(context, steps))
     removed = Removed(files, tuple(item.requested_time for item in going))
     return RestoreResult(None, instant, removed, None if going else _NOTHING_LATER, tuple(candidates.all()))

@@ -167,14 +167,14 @@ def check_no_plans_on(
         )
 
 
-def check_not_undone(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
+def check_none_rolled_back(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
     """Raises ConflictError where one of the commits `known` is gone, or going to be rolled back: its rows would come
     back. A LAZY writer may do so whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
-    undone = context.undone_among(known, now)
-    if undone is not None:
+    rolled_back = context.rolled_back_among(known, now)
+    if rolled_back is not None:
         raise ConflictError(
-            f"commit {undone} was rolled back since {instant} began",
+            f"commit {rolled_back} was rolled back since {instant} began",
             path=context.active.folder,
             remedy="run it again once the rollback is complete",
         )

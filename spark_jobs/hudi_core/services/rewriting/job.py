@@ -120,7 +120,7 @@ class RewriteJob(Job[Plan, Rewritten]):
         check_early(self.context, self.active.load(), self.instant, groups)
         self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
-    def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
+    def abandon(self, plan: Plan, held: Claim, error: HudiError) -> None:
         """Deletes this attempt's own files, by the epoch in their write token, where no other run would look for them.
         An instant that is still ours the next attempt rolls back; one that was decided is completed with these files.
         """
@@ -300,7 +300,7 @@ class Attempt:
         if not adds_partitions:
             groups = publisher.file_groups(names)
             return Prepared(groups, stage())
-        # An index of each partition gets file groups for new ones, which nobody may take back meanwhile.
+        # An index of each partition gets file groups for new ones, which nobody may roll back meanwhile.
         with context.lock(job.owner):
             staged = stage()
             return Prepared(publisher.file_groups(names), staged)

@@ -16,7 +16,7 @@ from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.rewriting.other_writers import failed_eager_write, live_writer
-from hudi_core.services.rollback.failed_writes import undoing
+from hudi_core.services.rollback.failed_writes import pending_rollback_or_restore
 from hudi_core.services.service import Nothing, Scheduled, Service
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS, CompactionOperation
@@ -188,12 +188,12 @@ class RewriteService(Service, Generic[P]):
 
     def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned[P] | Nothing:
         """What `schedule` requests at `instant`, or why nothing."""
-        undone = undoing(context.active, timeline)
-        if undone is not None:
-            undo, way_out = undone
+        first = pending_rollback_or_restore(context.active, timeline)
+        if first is not None:
+            pending, way_out = first
             return Nothing(
-                f"{undo.action} {undo.requested_time} is pending, and may take back what would be {self.rewritten}: "
-                f"{way_out}"
+                f"{pending.action} {pending.requested_time} is pending, and may roll back what would be "
+                f"{self.rewritten}: {way_out}"
             )
         writer = live_writer(context, timeline, self.action)
         if writer is not None:

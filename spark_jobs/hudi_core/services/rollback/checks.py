@@ -28,7 +28,7 @@ from hudi_core.metadata_table.write.restore_reach import initialized_since
 from hudi_core.model.names import HUDI_HEARTBEATS, FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import is_planned
-from hudi_core.services.rollback.files_to_undo import failed_of
+from hudi_core.services.rollback.files_to_roll_back import failed_of
 from hudi_core.timeline.actions.content import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import may_be_written, read_clean_plan, read_clustering_plans
@@ -83,7 +83,7 @@ def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs
         why = f"is what {plans[-1].action} {plans[-1].requested_time} was planned on"
         raise _refused(target, why, "unschedule that plan first, or run it")
     if inputs.cleaned:
-        why = f"cannot be undone: clean {inputs.cleaned[-1]} removes what its file groups held before"
+        why = f"cannot be rolled back: clean {inputs.cleaned[-1]} removes what its file groups held before"
         raise _refused(target, why, "write the rows again; a savepoint before the next write keeps such files")
 
 

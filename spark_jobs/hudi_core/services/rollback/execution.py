@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, FormatError, StorageExistsError
-from hudi_core.filegroup.write.rollback_files import FileRollback, Undone, is_named_after_another, undo_of
+from hudi_core.filegroup.write.rollback_files import FileRollback, RollbackStat, is_named_after_another, step_of
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.files_to_undo import sizes_of, used_log_file
+from hudi_core.services.rollback.files_to_roll_back import sizes_of, used_log_file
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.rollback import (
-    FileUndo,
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
+    RollbackStep,
     decode_rollback_plan,
     encode_rollback_plan,
     is_of_completed,
@@ -34,7 +34,7 @@ from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 
-Steps = Iterable[FileUndo]
+Steps = Iterable[RollbackStep]
 Guard = Callable[[Timeline, Instant], None]
 
 
@@ -69,7 +69,7 @@ class RollbackExecution:
         failed, by_name = self.plan.instant, context.config.features.rollback_deletes_logs
         is_renamed = partial(is_named_after_another, self._storage, failed) if by_name else None
         requests = self.plan.requests
-        self.steps = [undo_of(request, failed, source=self._source, is_renamed=is_renamed) for request in requests]
+        self.steps = [step_of(request, failed, source=self._source, is_renamed=is_renamed) for request in requests]
         self._started = time.monotonic()
         self.removed: Mapping[str, int] = {}
         """The files that this run deleted, by path, with their sizes in bytes."""
@@ -77,11 +77,11 @@ class RollbackExecution:
     def target(self, timeline: Timeline) -> Instant | None:
         return timeline.find(self.plan.instant, self.plan.action)
 
-    def check(self, timeline: Timeline, undone: Collection[str] = ()) -> None:
+    def check(self, timeline: Timeline, rolled_back: Collection[str] = ()) -> None:
         """Raises FormatError, naming the plan's file, for a log file to delete with rows of another completed instant
-        (used_log_file); `undone` are those that a restore takes back as well.
+        (used_log_file); `rolled_back` are those that a restore rolls back as well.
         """
-        used = used_log_file(self._context, timeline, self.plan.instant, self.steps, undone)
+        used = used_log_file(self._context, timeline, self.plan.instant, self.steps, rolled_back)
         if used is not None:
             what = f"the rollback's plan deletes {used}, which holds rows of a completed instant"
             remedy = f"delete this file of the plan, then `hudictl rollback TABLE --instant {self.plan.instant}`"
@@ -152,15 +152,15 @@ class RollbackExecution:
             remedy=f"its rows stay; to remove them all the same: `{command}`",
         )
 
-    def undo_files(self, extra: Steps = ()) -> list[Undone]:
+    def roll_back_files(self, extra: Steps = ()) -> list[RollbackStat]:
         steps = [*self.steps, *extra]
         self.removed, plan = sizes_of(self._context, steps), self.plan
         log.info("rollback %s of %s %s: %d files", self.rollback, plan.action, plan.instant, len(self.removed))
         return FileRollback(self._storage, plan.instant, self.rollback).run(steps)
 
-    def metadata(self, undone: Iterable[Undone]) -> RollbackMetadata:
+    def metadata(self, stats: Iterable[RollbackStat]) -> RollbackMetadata:
         partitions = []
-        for part in undone:
+        for part in stats:
             deleted = tuple(plan_address(self._storage, join(part.partition, name)) for name in part.deleted)
             logs = {status_address(self._storage, join(part.partition, log)): n for log, n in part.commands.items()}
             partitions.append(RollbackPartition(part.partition, deleted, (), logs, part.failed_logs))
@@ -176,7 +176,7 @@ def is_planned(context: TableContext, instant: Instant) -> bool:
 
 def keeps_plan(context: TableContext, target: Instant) -> bool:
     """Whether a rollback leaves the instant requested: a compaction or clustering that is inflight, and a log
-    compaction where its files go as a whole. A command block that cancels its blocks would hide what another attempt
+    compaction where its files go as a whole. A command block that rolls its blocks back would hide what another attempt
     writes (HoodieTable.rollbackInflightLogCompaction).
     """
     if target.state is not State.INFLIGHT or not is_planned(context, target):
@@ -184,11 +184,13 @@ def keeps_plan(context: TableContext, target: Instant) -> bool:
     return target.pending_action != Action.LOG_COMPACTION or context.config.features.rollback_deletes_logs
 
 
-def changes_of(undone: Sequence[Undone]) -> FileChanges:
-    """What the metadata table must record: deleted files, log files of command blocks, and those that they cancel."""
+def changes_of(stats: Sequence[RollbackStat]) -> FileChanges:
+    """What the metadata table must record: deleted files, log files of command blocks, and those of the failed instant
+    that are there.
+    """
     return FileChanges(
-        {part.partition: {**part.kept_logs, **part.commands} for part in undone if part.commands},
-        {part.partition: frozenset(part.deleted) for part in undone if part.deleted},
+        {part.partition: {**part.kept_logs, **part.commands} for part in stats if part.commands},
+        {part.partition: frozenset(part.deleted) for part in stats if part.deleted},
     )
 
 

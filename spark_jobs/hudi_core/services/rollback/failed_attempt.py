@@ -1,4 +1,4 @@
-"""Rolls back what an attempt at a planned instant left, so that the plan can be run again, or withdrawn by `unschedule`
+"""Rolls back what an attempt at a planned instant left, so that the plan can be run again, or abandoned by `unschedule`
 (HoodieTable.rollbackInflightCompaction).
 
 The requested file stays: a plan is sticky. What goes: the files of the instant, its markers, its deltacommit in the
@@ -17,10 +17,10 @@ from hudi_core.filegroup.write.markers import delete_markers, list_markers, mark
 from hudi_core.model.names import CLAIMS, BaseFileName
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.execution import request
-from hudi_core.services.rollback.files_to_undo import deletion_of
+from hudi_core.services.rollback.files_to_roll_back import deletion_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.rollback import FileUndo
+from hudi_core.timeline.actions.rollback import RollbackStep
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import Claim
@@ -125,7 +125,7 @@ def _clean_up_behind(context: TableContext, instant: str, claim: Claim) -> None:
             run_rollback(context, done.requested_time, claim.owner, fenced_by=claim)
 
 
-def _request(context: TableContext, instant: str, action: str, steps: list[FileUndo], claim: Claim) -> str:
+def _request(context: TableContext, instant: str, action: str, steps: list[RollbackStep], claim: Claim) -> str:
     with context.lock(claim.owner) as lock:
         claim.check()
         # What a zombie wrote may be found when the plan waits already; a requested instant would go as a whole

@@ -1,5 +1,5 @@
 """Which instants wait to be rolled back: rollbacks that died, and writes that did. Which of their files go:
-files_to_undo.py.
+files_to_roll_back.py.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> dict[str, s
     return {time: target for time, target in targets.items() if target not in restored}
 
 
-def undoing(active: ActiveTimeline, timeline: Timeline) -> tuple[Instant, str] | None:
-    """A pending restore or rollback that may take completed writes back, and what to do about it; None without one."""
+def pending_rollback_or_restore(active: ActiveTimeline, timeline: Timeline) -> tuple[Instant, str] | None:
+    """A pending restore or rollback that may roll completed writes back, and what to do about it; None without one."""
     restore = timeline.pending().of_actions(Action.RESTORE).last()
     if restore is not None:
         return restore, f"finish it: {finish_restore(restore_target(active, restore), restore.requested_time)}"

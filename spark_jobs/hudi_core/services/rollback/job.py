@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 
 class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
     """Rolls one instant back; behind a completed rollback it only cleans up. One whose plan cannot be read is taken off
-    the timeline: what it was to undo is complete still, or pending and rolled back anew.
+    the timeline: what it was to roll back is complete still, or pending and rolled back anew.
 
-    claim → inflight and unpublish (short lock) → undo files → complete (lock: metadata table, the instant's own files,
-    the rollback) → clean up
+    claim → inflight and unpublish (short lock) → remove files → complete (lock: metadata table, the instant's own
+    files, the rollback) → clean up
     """
 
     action = Action.ROLLBACK
@@ -100,7 +100,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         claim = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
         if claim is None:
             return
-        # One that is only requested is dropped by RollbackExecution.begin: Hudi would undo what it names.
+        # One that is only requested is dropped by RollbackExecution.begin: Hudi would roll back what it names.
         if claim.completed is not None and self.find(self.active.load()).state is not State.REQUESTED:
             raise ConflictError(
                 f"an earlier run had decided to complete {self._execution.plan.action} {self.failed}, and so it is "
@@ -114,7 +114,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             plan.begin(partial(guard, self.context), keeps_plan=self._is_fenced)
 
     def execute(self, plan: RollbackExecution | None, held: Claim) -> Completion[RollbackMetadata] | None:
-        """Undoes the files. A rollback is requests to the storage and no work on rows, so the engine has none of it."""
+        """Removes the files. A rollback is requests to the storage and no work on rows: the engine has none of it."""
         held.check()
         if plan is None:
             with self.context.lock(self.owner) as lock:
@@ -124,9 +124,9 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             return None
         if self._target_claim is not None:
             self._target_claim.check()
-        undone = plan.undo_files(self._extra)
-        metadata = plan.metadata(undone)
-        publish = partial(self._publish, held.epoch, changes_of(undone))
+        stats = plan.roll_back_files(self._extra)
+        metadata = plan.metadata(stats)
+        publish = partial(self._publish, held.epoch, changes_of(stats))
         return Completion(encode_rollback_metadata(metadata), metadata, publish)
 
     def _publish(self, epoch: int, changes: FileChanges, _: CheckOwner) -> None:
@@ -142,7 +142,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
             seen = f"{target.action} {self.failed} was completed while rollback {self.instant} was taking its files"
             log.error("%s away: its writer was alive, and its rows have to be written again", seen)
         if target is not None and not self._stays:
-            self.active.undo(self.failed, target.pending_action)
+            self.active.delete_instant(self.failed, target.pending_action)
 
     def clean_up(self, plan: RollbackExecution | None, done: RollbackMetadata) -> None:
         self.clean_up_completed(decided=True)
@@ -161,7 +161,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
                 self._delete_late_files()
         if target is not None and decided and keeps_plan(self.context, target):
             self._stays = True
-            self.active.revert_to_requested(self.failed, target.pending_action)
+            self.active.roll_back_to_requested(self.failed, target.pending_action)
         if target is None or decided:
             delete_markers(self.storage, self.failed)
         if target is None and current_claim(self.storage, self.failed) is None:

@@ -22,7 +22,7 @@ from hudi_core.services.rollback.execution import (
 )
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_own_writes, dead_rollbacks, failed_writes, nothing_failed
-from hudi_core.services.rollback.files_to_undo import plan_rollback, sizes_of
+from hudi_core.services.rollback.files_to_roll_back import plan_rollback, sizes_of
 from hudi_core.services.rollback.job import RollbackJob, run_rollback
 from hudi_core.services.service import Scheduled, Service
 from hudi_core.storage.one_look import look_again
@@ -39,7 +39,8 @@ from hudi_core.transaction.owner import Owner
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
     """`instant` is the rollback's own, None in a dry run and where only the timeline changed; `target` what it rolled
-    back. `reason` says why nothing was undone; `target` is None then, but in a dry run where a run would complete it.
+    back. `reason` says why nothing was rolled back; `target` is None then, but in a dry run where a run would complete
+    it.
     """
 
     instant: str | None
@@ -168,7 +169,7 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
 
 
 def _dropped(rollback: str) -> RollbackResult:
-    reason = "the plan of this rollback cannot be read, and so it leaves the timeline: it undoes nothing"
+    reason = "the plan of this rollback cannot be read, and so it leaves the timeline: it rolls nothing back"
     return RollbackResult(rollback, None, Removed(instants=(rollback,)), reason)
 
 
@@ -180,7 +181,7 @@ def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> 
             check_inflight(context.active.load(), instant, action)
         partitions = {group.partition for group in planned_file_groups(context.active, target) or ()}
         done, removed = roll_back_attempt(context, instant, action, partitions, claim.held)
-        context.active.revert_to_requested(instant, action)
+        context.active.roll_back_to_requested(instant, action)
     return RollbackResult(done, instant, Removed(removed))
 
 
@@ -188,10 +189,10 @@ def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: s
     for done in reversed(timeline.completed().of_actions(Action.ROLLBACK).instants):
         path = context.active.path_of(done)
         try:
-            undone = decode_rollback_metadata(context.active.read_details(done), path=path).instant
+            failed = decode_rollback_metadata(context.active.read_details(done), path=path).instant
         except CorruptFileError:  # empty after a crash; its plan then names the instant (getRollbackedCommits)
-            undone = rollback_target(context.active, done.requested_time) or ""
-        if undone == instant:
+            failed = rollback_target(context.active, done.requested_time) or ""
+        if failed == instant:
             return done.requested_time
     return None
 
@@ -210,7 +211,7 @@ def _write_at(context: TableContext, timeline: Timeline, time: str) -> Instant |
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:
     """The requested time of the rollback of `target`: a pending one, else one that is requested now. Raises as
     check_rollback, and ConflictError when the instant moved on. That of a completed commit says so in its plan, and is
-    inflight at once: else it must not undo what had not completed when it was planned (RollbackExecution.begin).
+    inflight at once: else it must not roll back what had not completed when it was planned (RollbackExecution.begin).
     """
     with context.lock(owner) as lock:
         timeline = context.active.load()

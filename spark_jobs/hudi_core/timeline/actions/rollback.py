@@ -31,11 +31,11 @@ _OF_COMPLETED: Final = "airflow_hudi.rolls_back_completed"
 
 
 @dataclass(frozen=True, slots=True)
-class FileUndo:
-    """What to undo in one file group: files to delete, or log files whose blocks a command block must cancel. `delete`
-    are names in `partition`; in a plan absolute paths, without a scheme on local file systems, as real Hudi reads them.
-    `file_id` and `base_instant` are empty for files found by listing. `log_blocks` maps a log file, by name or path, to
-    its bytes.
+class RollbackStep:
+    """What to roll back in one file group (HoodieRollbackRequest): files to delete, or log files whose blocks a command
+    block must roll back. `delete` are names in `partition`; in a plan absolute paths, without a scheme on local file
+    systems, as real Hudi reads them. `file_id` and `base_instant` are empty for files found by listing. `log_blocks`
+    maps a log file, by name or path, to its bytes.
     """
 
     partition: str
@@ -47,16 +47,16 @@ class FileUndo:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """The instant to roll back, by its action on the timeline (`compaction` or `commit`), and what to undo for it."""
+    """The instant to roll back, by its action on the timeline (`compaction` or `commit`), and the steps for that."""
 
     instant: str
     action: str
-    requests: tuple[FileUndo, ...] = ()
+    requests: tuple[RollbackStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What was undone in one partition; paths as in a plan, but rollback log files have a scheme (`file:`)."""
+    """What was rolled back in one partition; paths as in a plan, but rollback log files have a scheme (`file:`)."""
 
     partition: str
     deleted: tuple[str, ...] = ()
@@ -80,7 +80,9 @@ class RollbackMetadata:
         return sum(len(part.deleted) for part in self.partitions)
 
 
-def encode_rollback_plan(instant: str, action: str, requests: Iterable[FileUndo], *, completed: bool = False) -> bytes:
+def encode_rollback_plan(
+    instant: str, action: str, requests: Iterable[RollbackStep], *, completed: bool = False
+) -> bytes:
     """The requested file; its header names this release, and says whether the instant was `completed` when planned."""
     return encode_datum(
         "HoodieRollbackPlan",
@@ -130,8 +132,8 @@ def instant_to_roll_back(raw: dict[str, Any], *, path: str) -> tuple[str, str]:
     return instant, action
 
 
-def _request(raw: dict[str, Any], path: str) -> FileUndo:
-    return FileUndo(
+def _request(raw: dict[str, Any], path: str) -> RollbackStep:
+    return RollbackStep(
         check_partition(text(raw, "partitionPath", path=path), source=path),
         text(raw, "fileId", path=path),
         text(raw, "latestBaseInstant", path=path),

@@ -129,7 +129,7 @@ def test_an_update_with_nothing_to_do_is_not_submitted(golden: Golden, submitted
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_a_restore_with_nothing_to_undo_is_not_submitted(golden: Golden, submitted: Path, version: str) -> None:
+def test_a_restore_with_nothing_to_roll_back_is_not_submitted(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     *_, target, newest = commits(table)
 

@@ -42,7 +42,7 @@ def let_go_meanwhile(held: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "time", clock)
 
 
-def test_who_waits_for_another_runner_says_so_and_gives_up(
+def test_who_waits_for_another_runner_says_so_and_ends(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table

@@ -25,7 +25,13 @@ EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
 
 def operator_on(table: Path, **arguments: Any) -> HudiRollbackOperator:
     return HudiRollbackOperator(
-        **{"task_id": "undo", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments}
+        **{
+            "task_id": "rollback",
+            "table": str(table),
+            "hudi_conn_id": None,
+            "conflict_poll_interval": 0.1,
+            **arguments,
+        }
     )
 
 
@@ -133,7 +139,7 @@ def test_a_write_that_completes_between_two_tries_is_kept(
     golden: Golden, submitted: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first try was to roll back a write that had failed, as it seemed; what its writer acknowledged since is not
-    the retry's to take back.
+    the retry's to roll back.
     """
     writer, store = SlowWriter(golden, version, tmp_path), Store()
     real_job(monkeypatch, before="exit 9")
@@ -172,7 +178,7 @@ def test_a_retry_finishes_what_the_first_try_requested(golden: Golden, submitted
     assert (result["instant"], result["target"], result["reason"]) == (planned["instant"], writer.instant, None)
 
 
-def test_a_task_that_is_cleared_takes_back_what_it_had_kept(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+def test_a_task_that_is_cleared_rolls_back_what_it_had_kept(golden: Golden, submitted: Path, tmp_path: Path) -> None:
     """Who clears it has seen the reason, and asks for the completed write."""
     writer, store = SlowWriter(golden, "8", tmp_path), Store()
     store.values["hudi_unless_completed"] = writer.instant

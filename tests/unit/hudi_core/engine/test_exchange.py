@@ -74,10 +74,10 @@ def test_rows_larger_than_a_piece_and_than_the_buffer(tmp_path: Path) -> None:
     assert [batch.to_pylist() for batch in merged_rows(runs, 1)] == [[{"key": b"", "value": b""}]]
 
 
-def test_discarded_runs_leave_nothing(tmp_path: Path) -> None:
+def test_abandoned_runs_leave_nothing(tmp_path: Path) -> None:
     buffer = RunBuffer(tmp_path, "x", 1)
     buffer.add(batch_of([(0, b"a", b"")]))
-    buffer.discard()
+    buffer.abandon()
     assert list(tmp_path.iterdir()) == []
     assert buffer.finish() == []
 

@@ -98,7 +98,7 @@ def rollback_metadata(*times: str) -> dict[str, object]:
     }
 
 
-def test_what_a_rollback_took_back(golden: Callable[[str, str], GoldenCase]) -> None:
+def test_what_a_rollback_rolled_back(golden: Callable[[str, str], GoldenCase]) -> None:
     table = golden("6", "mor_basic").table
     storage = LocalStorage(table)
     timeline = ActiveTimeline(storage, TableConfig.load(storage))
@@ -122,7 +122,7 @@ def test_the_plan_of_an_empty_rollback_names_its_instant(golden: Callable[[str, 
     assert rolled_back_by(timeline, instant) == recorded
 
 
-def test_what_a_restore_took_back(golden: Callable[[str, str], GoldenCase]) -> None:
+def test_what_a_restore_rolled_back(golden: Callable[[str, str], GoldenCase]) -> None:
     table = golden("6", "restored_then_written").table
     storage = LocalStorage(table)
     timeline = ActiveTimeline(storage, TableConfig.load(storage))

@@ -186,7 +186,7 @@ def test_an_overwrite_does_not_complete_below_what_incremental_queries_have_seen
 
 @pytest.mark.parametrize("column", ["added", None])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_overwrite_does_not_undo_a_change_of_the_schema(
+def test_an_overwrite_does_not_lose_a_change_of_the_schema(
     golden: Golden, version: str, tmp_path: Path, column: str | None
 ) -> None:
     """Of a writer with an earlier instant, in another partition: the schema of the later instant would be the table's.
@@ -209,7 +209,7 @@ def test_an_overwrite_does_not_undo_a_change_of_the_schema(
 def test_a_put_that_arrives_late_finds_its_overwrite_as_it_was(
     golden: Golden, version: str, arrives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sender gives the request up and rolls the overwrite back at once, while another commit completes."""
+    """Its sender abandons the request and rolls the overwrite back at once, while another commit completes."""
     table = without_metadata_table(golden(version, "cow_basic").table)
     rows = read_rows(table)
     first, *_, last = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))

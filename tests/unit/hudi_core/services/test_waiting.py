@@ -146,11 +146,11 @@ def test_the_owner_of_a_claim_is_named_while_it_is_waited_for(
     write = pending_write(Path(context.uri))
     held = context.claim(write, Owner.current("nightly job"))
 
-    def give_up(_: float) -> None:
+    def wait_no_longer(_: float) -> None:
         raise ConflictError("enough")
 
     with pytest.raises(ConflictError, match="enough"):
-        wait_for_writers(context, {write}, nothing, give_up)
+        wait_for_writers(context, {write}, nothing, wait_no_longer)
     assert re.search(rf"waiting for \w+ {write}, run by nightly job \(process \d+ on \S+\) for 0 s; ", caplog.text)
     held.release()
 

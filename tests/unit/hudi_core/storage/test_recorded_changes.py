@@ -43,7 +43,7 @@ def test_net_changes() -> None:
         found = changes()
     assert found == Changes(("came", "old", "streamed"), ("folder/a", "folder/below/b"), ("came and went",))
     assert found.describe() == (
-        "taken back: came and went; deleted: folder/a, folder/below/b; still there: came, old, streamed"
+        "rolled back: came and went; deleted: folder/a, folder/below/b; still there: came, old, streamed"
     )
 
 
@@ -96,7 +96,7 @@ def test_many_paths_are_counted() -> None:
 
 def test_claims_that_went_are_no_news() -> None:
     assert Changes((), ("a",), (".hoodie/.heartbeat/1", ".hoodie/1.inflight")).describe() == (
-        "taken back: .hoodie/1.inflight; deleted: a"
+        "rolled back: .hoodie/1.inflight; deleted: a"
     )
 
 

@@ -118,19 +118,19 @@ class Transitions(RuleBasedStateMachine):
             states.discard(state)
 
     @rule(writer=st.integers(0, 1), instant=_instants)
-    def undo(self, writer: int, instant: tuple[str, str]) -> None:
+    def delete_instant(self, writer: int, instant: tuple[str, str]) -> None:
         states = self.states(instant)
-        assert self.writers[writer].undo(*instant) == bool(states)
+        assert self.writers[writer].delete_instant(*instant) == bool(states)
         states.clear()
 
     @rule(writer=st.integers(0, 1), instant=_instants)
-    def revert_to_requested(self, writer: int, instant: tuple[str, str]) -> None:
+    def roll_back_to_requested(self, writer: int, instant: tuple[str, str]) -> None:
         states = self.states(instant)
         if instant[1] == "savepoint" or State.REQUESTED not in states or State.COMPLETED in states:
             with pytest.raises(TimelineError):
-                self.writers[writer].revert_to_requested(*instant)
+                self.writers[writer].roll_back_to_requested(*instant)
         else:
-            assert self.writers[writer].revert_to_requested(*instant) == (State.INFLIGHT in states)
+            assert self.writers[writer].roll_back_to_requested(*instant) == (State.INFLIGHT in states)
             states.discard(State.INFLIGHT)
 
     @invariant()
@@ -318,47 +318,47 @@ def test_a_savepoint_does_not_complete_the_commit_of_its_instant() -> None:
     active.create_requested(T, "commit")
     active.to_inflight(T, "commit", b"{ }")
     assert active.complete(T, "commit", b"{}", DONE).is_completed
-    assert active.undo(T, "commit")
+    assert active.delete_instant(T, "commit")
     assert active.names() == [f"{T}_{DONE}.savepoint"]
 
 
 @LAYOUTS
-def test_a_kill_anywhere_in_undo_leaves_it_less_far_and_the_next_undo_ends_it(layout: Any) -> None:
+def test_a_kill_anywhere_in_a_deletion_leaves_it_less_far_and_the_next_one_ends_it(layout: Any) -> None:
     for number in range(3):
         for timing in ("before", "after"):
             storage = MemoryStorage()
             _completed(storage, layout)
             plan = FaultPlan(kill_at=number, counts=MUTATIONS, timing=timing)  # type: ignore[arg-type]
             with pytest.raises(InjectedCrash):
-                ActiveTimeline(FaultStorage(storage, plan), layout()).undo(T, "compaction")
+                ActiveTimeline(FaultStorage(storage, plan), layout()).delete_instant(T, "compaction")
             active = ActiveTimeline(storage, layout())
             deletes = number + (timing == "after")
             left = active.load().find(T, "compaction")
             assert (None if left is None else left.state) == [State.COMPLETED, State.INFLIGHT, State.REQUESTED, None][
                 deletes
             ]
-            active.undo(T, "compaction")
+            active.delete_instant(T, "compaction")
             assert active.names() == []
-            assert not active.undo(T, "compaction")
+            assert not active.delete_instant(T, "compaction")
 
 
 @LAYOUTS
-def test_undo_removes_every_completed_file(layout: Any) -> None:
+def test_a_deletion_removes_every_completed_file(layout: Any) -> None:
     storage = MemoryStorage()
     active = _completed(storage, layout)
     if layout is Layout2:
         storage.write(f".hoodie/timeline/{T}_20261121000000001.commit", b"{}")
-    assert active.undo(T, "compaction")
+    assert active.delete_instant(T, "compaction")
     assert active.names() == []
 
 
 @LAYOUTS
-def test_a_plan_that_is_gone_is_not_reverted_to(layout: Any) -> None:
+def test_a_plan_that_is_gone_is_not_rolled_back_to(layout: Any) -> None:
     storage = MemoryStorage()
     active = ActiveTimeline(storage, layout())
     storage.write(active.path(T, "compaction", State.INFLIGHT), b"")
     with pytest.raises(TimelineError, match="has lost its plan"):
-        active.revert_to_requested(T, "compaction")
+        active.roll_back_to_requested(T, "compaction")
 
 
 def _history(storage: MemoryStorage, layout: Any) -> ActiveTimeline:

@@ -18,7 +18,7 @@ from hudi_core.timeline.pending_plans import (
     read_restore_plan,
     restored_instants,
     rollback_target,
-    without_undone,
+    without_rolled_back,
 )
 from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import clustering_plan
@@ -73,7 +73,7 @@ def test_no_rollback_is_pending() -> None:
 
 @pytest.mark.parametrize("layout", [1, 2])
 @pytest.mark.parametrize("content", [b"", ROLLBACK[:-20], bytes(600), clustering_plan(GROUP), None])
-def test_a_rollback_whose_plan_a_crash_left_unreadable_undoes_nothing(
+def test_a_rollback_whose_plan_a_crash_left_unreadable_rolls_nothing_back(
     layout: int, content: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage, active = timeline(layout, age=3600)
@@ -90,9 +90,9 @@ def test_a_rollback_whose_plan_a_crash_left_unreadable_undoes_nothing(
         assert rollback_target(active, "004") is None
     assert f"{path}: a rollback whose plan cannot be read is passed over" in caplog.text
     assert pending_rollback_of(active, active.load(), "001") == "003"
-    assert without_undone(active, active.load()).commits().requested_times == set()
-    active.undo("003", Action.ROLLBACK)
-    assert without_undone(active, active.load()).commits().requested_times == {"001"}
+    assert without_rolled_back(active, active.load()).commits().requested_times == set()
+    active.delete_instant("003", Action.ROLLBACK)
+    assert without_rolled_back(active, active.load()).commits().requested_times == {"001"}
 
 
 @pytest.mark.parametrize("content", [b"", ROLLBACK[:-20]])
@@ -110,15 +110,15 @@ def test_a_restore_whose_plan_cannot_be_read_is_passed_over_unless_it_is_infligh
     storage.write(active.path("001", Action.COMMIT, State.COMPLETED, "0015"), b"{}")
     path = active.path("003", Action.RESTORE, State.REQUESTED)
     storage.write(path, RESTORE)
-    assert without_undone(active, active.load()).commits().requested_times == set()
+    assert without_rolled_back(active, active.load()).commits().requested_times == set()
     storage.write(path, b"")
     with pytest.raises(CorruptFileError, match="unschedule TABLE 003") as caught:
         read_restore_plan(active, "003")
     assert caught.value.path == path
-    assert without_undone(active, active.load()).commits().requested_times == {"001"}
+    assert without_rolled_back(active, active.load()).commits().requested_times == {"001"}
     storage.write(active.path("003", Action.RESTORE, State.INFLIGHT), b"")
     with pytest.raises(CorruptFileError):
-        without_undone(active, active.load())
+        without_rolled_back(active, active.load())
     (restore,) = active.load().of_actions(Action.RESTORE)
     done = replace(restore, state=State.COMPLETED, completion_time="005")
     assert restored_instants(active, done) == frozenset()

@@ -305,7 +305,7 @@ def test_the_latest_decision_of_earlier_owners_is_the_successors_to_carry_out() 
     second.check_owner()
     third = claim(storage, T, REMOTE, now=lambda: 2.0**40)
     assert third.decided == DECISION
-    third.settle(withdrawn=True)
+    third.settle(abandoned=True)
     third.check()
     assert claim(storage, T, REMOTE, now=lambda: 2.0**40).decided is None
 

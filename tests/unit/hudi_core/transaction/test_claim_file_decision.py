@@ -4,7 +4,7 @@ import pytest
 
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.model.names import ClaimFolder
-from hudi_core.transaction.claim_file import Decision, close, decide, find_decision, withdraw
+from hudi_core.transaction.claim_file import Decision, abandon, close, decide, find_decision
 from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ClaimFolder("001")
@@ -43,7 +43,7 @@ def test_an_epoch_that_is_open_has_no_decision() -> None:
     storage = MemoryStorage()
     assert find_decision(storage, FOLDER, 1) is None
     decide(storage, FOLDER, 1, Decision("commit", None, b"x"))
-    withdraw(storage, FOLDER, 1)
+    abandon(storage, FOLDER, 1)
     assert find_decision(storage, FOLDER, 1) is None
 
 

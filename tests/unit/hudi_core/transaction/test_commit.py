@@ -242,7 +242,7 @@ def too_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("too_late")
-def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> None:
+def test_a_decision_whose_files_are_gone_is_abandoned_for_good(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
     with setup.table.claim() as held:
@@ -255,7 +255,7 @@ def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> 
 
 
 @pytest.mark.parametrize("layout", [1, 2])
-def test_no_decision_is_withdrawn_while_its_put_may_arrive(layout: int) -> None:
+def test_no_decision_is_abandoned_while_its_put_may_arrive(layout: int) -> None:
     """By the clock of the storage, and counted from the release of the claim, behind which the owner sends nothing."""
     now = [1_000_000.0]
     storage = LatePuts(lambda path: path.endswith(".commit"), clock=lambda: now[0])
@@ -280,10 +280,10 @@ def test_no_decision_is_withdrawn_while_its_put_may_arrive(layout: int) -> None:
 
 
 @pytest.mark.usefixtures("too_late")
-def test_a_decision_on_an_instant_that_was_rolled_back_is_withdrawn(setup: Setup) -> None:
+def test_a_decision_on_an_instant_that_was_rolled_back_is_abandoned(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
-    setup.active.revert_to_requested(T, Action.COMPACTION)
+    setup.active.roll_back_to_requested(T, Action.COMPACTION)
     with setup.table.claim() as held:
         assert setup.table.completer(held).finish_decided(T) is None
         held.check()
@@ -311,7 +311,7 @@ def test_only_the_owner_finishes(setup: Setup) -> None:
 
 
 @pytest.mark.usefixtures("too_late")
-def test_a_put_that_arrives_while_its_decision_is_withdrawn_counts(setup: Setup) -> None:
+def test_a_put_that_arrives_while_its_decision_is_abandoned_counts(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
     with setup.table.claim() as held:

@@ -145,17 +145,17 @@ def test_thousands_of_rollback_commands_take_the_time_of_one_each() -> None:
     assert (len(result.blocks), result.counts.rolled_back) == (10_000, 0)
 
 
-def test_corrupt_block_is_reported_and_a_rollback_takes_it_back() -> None:
+def test_corrupt_block_is_reported_and_a_rollback_removes_it() -> None:
     broken = data("003", ROW)[:-9]
     result = scan([data("002", ROW), broken], [data("004", ROW)])
     assert instants(result) == ["002", "004"]
     assert len(result.corrupt) == result.counts.corrupt == 1
     with pytest.raises(CorruptFileError, match=r"\.log\.1_0-1-1.*corrupt log block"):
         result.refuse_corrupt()
-    undone = scan([data("002", ROW), broken], [rollback("008", "003")])
-    assert (undone.corrupt, len(undone.corrupt_removed)) == ((), 1)
-    assert undone.counts == ScanCounts(files=2, blocks=3, corrupt=1, rolled_back=1)
-    undone.refuse_corrupt()
+    rolled_back = scan([data("002", ROW), broken], [rollback("008", "003")])
+    assert (rolled_back.corrupt, len(rolled_back.corrupt_removed)) == ((), 1)
+    assert rolled_back.counts == ScanCounts(files=2, blocks=3, corrupt=1, rolled_back=1)
+    rolled_back.refuse_corrupt()
 
 
 @pytest.mark.parametrize(

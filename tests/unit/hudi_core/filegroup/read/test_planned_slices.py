@@ -124,7 +124,7 @@ def test_a_log_that_was_planned_and_then_rolled_back(slices: Slices) -> None:
 
 
 def test_a_command_whose_absence_would_bring_rows_back(slices: Slices) -> None:
-    """The rolled-back instant is older than the timeline and so taken for archived: only the command cancels it."""
+    """The rolled-back instant is older than the timeline and so taken for archived: only the command rolls it back."""
     slices.put(log("001", 1), data("0005", ROW))
     slices.put(log("001", 2), rollback("003", "0005"))
     refused(slices, PLANNED, f"it lacks {log('001', 2)}".replace(".", r"\."))

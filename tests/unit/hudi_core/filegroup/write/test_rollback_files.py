@@ -1,4 +1,4 @@
-"""Undoing files: what a plan in the table cannot make us do, and many files at once."""
+"""Files that are rolled back: what a plan in the table cannot make us do, and many files at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hudi_core.codec.log.blocks import walk
 from hudi_core.errors import FormatError, StorageExistsError
 from hudi_core.filegroup.write.markers import list_markers
-from hudi_core.filegroup.write.rollback_files import FileRollback, undo_of
-from hudi_core.timeline.actions.rollback import FileUndo
+from hudi_core.filegroup.write.rollback_files import FileRollback, step_of
+from hudi_core.timeline.actions.rollback import RollbackStep
 from tests.support.memory_storage import MemoryStorage
 
 FAILED, ROLLBACK = "20260101000000000", "20260102000000000"
@@ -29,7 +29,7 @@ def test_only_files_of_the_failed_instant_are_deleted(caplog: pytest.LogCaptureF
         "/t/.hoodie/hoodie.properties",
     )
     with caplog.at_level(logging.WARNING):
-        step = undo_of(FileUndo("p", delete=addresses), FAILED, source="plan")
+        step = step_of(RollbackStep("p", delete=addresses), FAILED, source="plan")
     assert step.delete == (base(FAILED),)
     assert "plan names 3 files" in caplog.text
 
@@ -39,9 +39,9 @@ def test_only_files_of_the_failed_instant_are_deleted(caplog: pytest.LogCaptureF
 )
 def test_a_log_request_must_name_a_slice(file_id: str, instant: str) -> None:
     with pytest.raises(FormatError, match="no file slice"):
-        undo_of(FileUndo("p", file_id, instant, log_blocks={"x": 1}), FAILED, source="plan")
+        step_of(RollbackStep("p", file_id, instant, log_blocks={"x": 1}), FAILED, source="plan")
     with pytest.raises(FormatError, match=r"'\.\.'"):
-        undo_of(FileUndo("../p", GROUP, "1"), FAILED, source="plan")
+        step_of(RollbackStep("../p", GROUP, "1"), FAILED, source="plan")
 
 
 def test_a_thousand_files_go_and_those_that_are_gone_count() -> None:
@@ -50,7 +50,7 @@ def test_a_thousand_files_go_and_those_that_are_gone_count() -> None:
     for name in names[::2]:
         storage.write(f"p/{name}", b"x")
     storage.write(f"p/{base(ROLLBACK)}", b"y")
-    (done,) = FileRollback(storage, FAILED, ROLLBACK).run([FileUndo("p", delete=tuple(names))])
+    (done,) = FileRollback(storage, FAILED, ROLLBACK).run([RollbackStep("p", delete=tuple(names))])
     assert sorted(done.deleted) == sorted(names)
     assert [info.name for info in storage.list_files("p")] == [base(ROLLBACK)]
 
@@ -60,7 +60,7 @@ def test_the_command_comes_behind_every_log_file_of_the_slice() -> None:
     log = f".{GROUP}_20250101000000000.log"
     for name in (f"{log}.1_0-1-0", f"{log}.7_0-1-0", f".{GROUP}_20250601000000000.log.9_0-1-0"):
         storage.write(f"p/{name}", b"block")
-    step = FileUndo("p", GROUP, "20250101000000000", log_blocks={f"{log}.7_0-1-0": 5, "/t": 1})
+    step = RollbackStep("p", GROUP, "20250101000000000", log_blocks={f"{log}.7_0-1-0": 5, "/t": 1})
     (done,) = FileRollback(storage, FAILED, ROLLBACK).run([step, step])
     assert list(done.commands) == [f"{log}.8_1-0-1"]
     assert (done.failed_logs, done.kept_logs) == ({f"{log}.7_0-1-0": 5}, {f"{log}.7_0-1-0": 5})
@@ -78,7 +78,7 @@ def test_a_command_that_was_announced_and_not_written_is_written_under_that_name
     storage = MemoryStorage()
     log = f".{GROUP}_20250101000000000.log"
     storage.write(f"p/{log}.1_0-1-0", b"")
-    step = FileUndo("p", GROUP, "20250101000000000", log_blocks={f"{log}.1_0-1-0": 5})
+    step = RollbackStep("p", GROUP, "20250101000000000", log_blocks={f"{log}.1_0-1-0": 5})
 
     class Dying(MemoryStorage):
         def create_exclusive(self, path: str, data: bytes) -> None:
@@ -103,7 +103,7 @@ def test_a_log_file_without_a_byte_is_deleted() -> None:
     log = f".{GROUP}_20250101000000000.log"
     for name in (f"{log}.1_0-1-0", f"{log}.2_0-1-0", f"{log}.3_0-1-0"):
         storage.write(f"p/{name}", b"block" if name.endswith(".1_0-1-0") else b"")
-    step = FileUndo("p", GROUP, "20250101000000000", log_blocks={f"{log}.2_0-1-0": 0})
+    step = RollbackStep("p", GROUP, "20250101000000000", log_blocks={f"{log}.2_0-1-0": 0})
     for deleted in ((f"{log}.2_0-1-0",), ()):  # the second run resumes the first
         (done,) = FileRollback(storage, FAILED, ROLLBACK).run([step])
         assert done.deleted == deleted

@@ -137,7 +137,7 @@ def test_a_listed_partition_keeps_its_files(golden: Golden) -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_deltacommit_stays_while_a_partition_of_it_is_listed(golden: Golden, version: str) -> None:
-    """Nor can it begin again; delisted, it is undone and built again."""
+    """Nor can it begin again; delisted, it is rolled back and built again."""
     builder = Builder(golden, version)
     assert not builder.build.has_completed()
     builder.publish(builder.begin())

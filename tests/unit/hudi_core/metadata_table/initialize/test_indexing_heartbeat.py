@@ -1,4 +1,4 @@
-"""The deltacommit of a build beats, so that writers that are LAZY in the metadata table do not take it back (Hudi 1.2,
+"""The deltacommit of a build beats, so that writers that are LAZY in the metadata table do not roll it back (Hudi 1.2,
 HoodieMetadataWriteUtils).
 """
 
@@ -39,7 +39,7 @@ def pending(table: Path) -> set[str]:
 def test_a_pending_build_has_a_heartbeat_and_a_completed_one_has_none(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    """In version 6 there is none pending, as no name keeps writers of both lines from taking it back."""
+    """In version 6 there is none pending, as no name keeps writers of both lines from rolling it back."""
     table = golden(version, "indexing_requested").table
     fill: Callable[..., object] = IndexBuild.fill
     seen: list[tuple[set[str], set[str]]] = []

@@ -83,7 +83,7 @@ def test_from_hudi_1_on_a_block_after_the_last_instant_is_passed_over() -> None:
     assert scan(data_block("1", a=5), data_block("9", b=6), data_block("2", c=7), blocks=passing) == {"a": 5, "c": 7}
 
 
-def test_a_rollback_cancels_the_blocks_of_its_target_wherever_they_are() -> None:
+def test_a_rollback_command_removes_the_blocks_of_its_target_wherever_they_are() -> None:
     assert scan(data_block("1", a=5), data_block("2", b=6), rollback("3", "2"), data_block("2", c=7)) == {
         "a": 5,
         "c": 7,
@@ -96,7 +96,7 @@ def test_a_block_of_a_log_compaction_replaces_its_inputs_at_their_place() -> Non
     assert scan(data_block("1", a=5, b=6), data_block("2", a=0), compacted("3", "1", a=5, b=6)) == {"b": 6}
 
 
-def test_a_damaged_block_is_an_error_unless_a_rollback_cancels_it() -> None:
+def test_a_damaged_block_is_an_error_unless_it_is_rolled_back() -> None:
     torn = data_block("2", b=6)[:300]
     with pytest.raises(CorruptFileError, match="damaged block at byte 0") as caught:
         scan(data_block("1", a=5), torn)

@@ -110,8 +110,8 @@ def test_a_log_of_no_bytes_is_not_compacted_away(golden: Golden, version: str) -
     assert compaction(table).run(trigger=1).instants
 
 
-def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
-    """Takes the table back to where real Hudi planned its last compaction of the metadata table; returns that one, its
+def restored(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
+    """Restores the table to where real Hudi planned its last compaction of the metadata table; returns that one, its
     plan and its commit.
     """
     timeline = table.metadata_timeline.load()
@@ -121,13 +121,13 @@ def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
     commit = table.metadata_timeline.read_of(last)
     later = [item for item in timeline if item != last and item.completed_at > last.requested_time]
     for item in (last, *later):
-        table.metadata_timeline.undo(item.requested_time, item.pending_action)
+        table.metadata_timeline.delete_instant(item.requested_time, item.pending_action)
         for folder in (table.path / ROOT).iterdir():
             for path in folder.glob(f"*_{item.requested_time}.*"):
                 path.unlink()
     for item in table.data.load():
         if item.requested_time > last.requested_time:
-            table.data.undo(item.requested_time, item.pending_action)
+            table.data.delete_instant(item.requested_time, item.pending_action)
         elif item.is_completed and item.completed_at > last.requested_time:
             table.data.remove(item.requested_time, item.pending_action, State.COMPLETED)
     return last, plan, commit
@@ -141,7 +141,7 @@ def by_group(operations: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str
 @pytest.mark.parametrize("version", VERSIONS)
 def test_plan_and_commit_are_those_of_real_hudi(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
-    last, real_plan, real_commit = rewound(table)
+    last, real_plan, real_commit = restored(table)
     moment = parse_instant(last.requested_time, table.config.timezone)
     done = compaction(
         table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)
@@ -176,7 +176,7 @@ def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> N
         Table(golden(version, "mdt_all_mor_compacted").table),
         Table(golden(version, "mdt_all_mor_compacted").table),
     )
-    last, _, _ = rewound(table)
+    last, _, _ = restored(table)
     moment = parse_instant(last.requested_time, table.config.timezone)
     compaction(table, clock=InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)).run(
         trigger=1
@@ -207,7 +207,7 @@ def metadata_snapshot(path: Path) -> tuple[HFileReader, bytes | None]:
 def test_a_plan_without_a_file_of_its_slice_is_refused(golden: Golden, version: str, which: str) -> None:
     """Executed, it would hide files of the table, or bring deleted ones back."""
     table = Table(golden(version, "mdt_all_mor_compacted").table)
-    last, _, _ = rewound(table)
+    last, _, _ = restored(table)
     before = held(table)
     moment = parse_instant(last.requested_time, table.config.timezone)
     clock = InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)
@@ -325,7 +325,7 @@ def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden, monkeypatch: pyt
 
 
 def test_times_of_the_clock_are_parsed_in_the_tables_zone() -> None:
-    """What rewound tables go by: a drawn instant is the one that real Hudi drew."""
+    """What restored tables go by: a drawn instant is the one that real Hudi drew."""
     moment = parse_instant("20261120225103231", "LOCAL")
     assert isinstance(moment, datetime)
     clock = InstantClock("LOCAL", now=lambda: moment, sleep=lambda seconds: None)

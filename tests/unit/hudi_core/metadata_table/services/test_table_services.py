@@ -76,7 +76,7 @@ def test_an_indexers_deltacommit_is_left_while_the_indexing_is_pending(golden: G
     table.metadata_timeline.to_inflight(building, Action.DELTA_COMMIT)
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
     assert table.metadata_timeline.load().find(building, Action.DELTA_COMMIT) is not None
-    table.data.undo(indexing, Action.INDEXING)
+    table.data.delete_instant(indexing, Action.INDEXING)
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (building,)
 
 

@@ -58,7 +58,7 @@ def test_two_attempts_cannot_both_leave_a_log_file(golden: Golden, version: str)
     instant = table.new_instant()
 
     def succeed() -> None:
-        table.metadata_timeline.undo(instant, Action.DELTA_COMMIT)
+        table.metadata_timeline.delete_instant(instant, Action.DELTA_COMMIT)
         writer(table, 2).write_alone(instant, of_file("b_0-2-0_1.parquet"))
 
     with pytest.raises(ConflictError, match="another attempt"):

@@ -87,7 +87,9 @@ def test_a_rollback_leaves_what_real_hudi_leaves(golden: Golden, version: str, c
     publisher.roll_back(failed, rollback, rollback_changes(metadata))
     assert ours.metadata_instants() == real.metadata_instants()
     assert not publisher.footprint(failed)
-    ours.data.undo(failed, ours.data.load().filter(lambda item: item.requested_time == failed).instants[0].action)
+    ours.data.delete_instant(
+        failed, ours.data.load().filter(lambda item: item.requested_time == failed).instants[0].action
+    )
     ours.take_data_timeline(real, f"{rollback}*")
     assert comparable(ours.records()) == comparable(real.records())
 

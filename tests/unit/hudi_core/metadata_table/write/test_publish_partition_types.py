@@ -161,7 +161,7 @@ def test_a_restore_restores_every_partition_type(golden: Golden, version: str, c
     until = target.completed_at
     earlier = table.live(with_pending(table, lambda item: item.completed_at > until))
     restore = table.new_instant()
-    undo_data(table, until, restore)
+    remove_data(table, until, restore)
     config = table.publisher().restore(target.requested_time, restore)
     assert config.metadata_partitions == table.config.metadata_partitions == earlier.keys()
     after = table.live()
@@ -177,14 +177,14 @@ def indexes(records: Records) -> Records:
     return {name: items for name, items in comparable(records).items() if name != "files"}
 
 
-def undo_data(table: Table, until: str, restore: str) -> None:
+def remove_data(table: Table, until: str, restore: str) -> None:
     """A pending restore, the commits after `until` gone, and their files as far as their names carry their instants."""
     table.data.create_requested(restore, Action.RESTORE, b"plan")
     table.data.to_inflight(restore, Action.RESTORE)
     later = [item for item in table.data.load().commits() if item.completed_at > until]
     assert later
     for item in later:
-        table.data.undo(item.requested_time, item.pending_action)
+        table.data.delete_instant(item.requested_time, item.pending_action)
         for partition in stored(table):
             for info in table.storage.list_files(partition.removeprefix(".")):
                 if f"_{item.requested_time}." in info.name:

@@ -141,7 +141,7 @@ def test_a_partition_that_is_gone_leaves_the_listing_with_a_restore(golden: Gold
     *_, target, last = table.data.load().commits().instants
     restore = table.new_instant()
     table.data.create_requested(restore, Action.RESTORE, b"plan")
-    table.data.undo(last.requested_time, last.pending_action)
+    table.data.delete_instant(last.requested_time, last.pending_action)
     shutil.rmtree(table.path / "2024-01-03")
     table.publisher().restore(target.requested_time, restore)
     found = table.records()["files"]

@@ -1,4 +1,4 @@
-"""Where a restore cannot bring the metadata table back, and what lies in its way when it can."""
+"""Where the metadata table cannot be restored, and what lies in its way when it can."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types impo
     COMPACTED_LATELY,
     indexes,
     listed,
+    remove_data,
     some_files,
     stored,
-    undo_data,
     with_pending,
 )
 
@@ -77,7 +77,7 @@ def test_a_restore_goes_back_behind_a_later_compaction(golden: Golden, version: 
     table.metadata_timeline.to_inflight(later, Action.COMPACTION)
     table.metadata_timeline.complete(later, Action.COMPACTION, b"done", table.later(later))
     restore = str(int(later) + 10)
-    undo_data(table, until, restore)
+    remove_data(table, until, restore)
     assert table.publisher().restore(target.requested_time, restore).metadata_partitions == earlier.keys()
     assert not table.metadata_timeline.load().contains(later)
     assert not list(table.path.glob(f"{ROOT}/*/*_{later}.hfile"))
@@ -120,7 +120,7 @@ def test_a_restore_of_version_6_rolls_a_pending_compaction_back(golden: Golden, 
     assert not list(table.path.glob(f"{ROOT}/column_stats/.*_{compaction}.log.*")), "the plan does not merge that one"
     complete_clean(table, clean)
     restore = str(int(clean) + 10)
-    undo_data(table, target.requested_time, restore)
+    remove_data(table, target.requested_time, restore)
     assert table.publisher().restore(target.requested_time, restore).metadata_partitions == earlier.keys()
     assert not table.metadata_timeline.load().contains(compaction)
     assert not list(table.path.glob(f"{ROOT}/files/.*_{compaction}.log.*"))
@@ -137,7 +137,7 @@ def test_an_index_that_was_built_since_is_dropped(golden: Golden, version: str) 
             for info in table.storage.list_files(f"{ROOT}/{partition}"):
                 if f"_{compaction.requested_time}." in info.name:
                     table.storage.delete(info.path)
-        table.metadata_timeline.undo(compaction.requested_time, compaction.pending_action)
+        table.metadata_timeline.delete_instant(compaction.requested_time, compaction.pending_action)
     first, second, third, *_ = table.data.load().commits().instants
     everything = table.config.metadata_partitions
     assert table.publisher().prepare_restore(second.requested_time).metadata_partitions == everything
@@ -175,7 +175,7 @@ def test_cleans_after_the_target_are_recorded_again(golden: Golden, version: str
     table.publisher().publish_deletes(clean, changes)
     complete_clean(table, clean)
     restore = str(int(clean) + 10)
-    undo_data(table, target.completed_at, restore)
+    remove_data(table, target.completed_at, restore)
     for partition, names in changes.deleted.items():
         for name in names:
             table.storage.delete(f"{partition}/{name}")

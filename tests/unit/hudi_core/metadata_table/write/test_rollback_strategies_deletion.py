@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.write.rollback import MetadataRollback, files_written_by, what_was_undone
+from hudi_core.metadata_table.write.rollback import MetadataRollback, files_written_by, rolled_back_partitions
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata, decode_rollback_plan
@@ -99,11 +99,11 @@ def test_a_writer_that_is_alive_stops_the_rollback(table: Table) -> None:
 def test_files_are_grouped_by_their_partition(table: Table) -> None:
     files = [FileInfo(f"{ROOT}/{name}", 1, 0.0) for name in ("files/a", "column_stats/b", "files/c")]
     root = f"{table.path}/{ROOT}"
-    assert {part.partition: part.deleted for part in what_was_undone(table.storage, files, (), ())} == {
+    assert {part.partition: part.deleted for part in rolled_back_partitions(table.storage, files, (), ())} == {
         "files": (f"{root}/files/a", f"{root}/files/c"),
         "column_stats": (f"{root}/column_stats/b",),
     }
-    logs = what_was_undone(table.storage, (), files[:1], files[1:])
+    logs = rolled_back_partitions(table.storage, (), files[:1], files[1:])
     assert {part.partition: (part.rollback_log_files, part.failed_commit_log_files) for part in logs} == {
         "column_stats": ({}, {f"{root}/column_stats/b": 1}),
         "files": ({f"file:{root}/files/a": 1}, {f"{root}/files/c": 1}),

@@ -90,7 +90,7 @@ def test_the_target_of_a_pending_rollback_stays(golden: Golden, folder: str) -> 
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
-def test_rollbacks_that_undo_nothing_hold_nothing_back(golden: Golden, folder: str) -> None:
+def test_rollbacks_of_nothing_hold_nothing_back(golden: Golden, folder: str) -> None:
     """One that a restore left behind, and one without a plan that could be read."""
     case = golden(folder, "restored_then_written")
     context = context_of(case.table, TIGHT)

@@ -15,7 +15,7 @@ from hudi_core.errors import ConfigError, ConflictError, FormatError, StorageErr
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.clean import job as clean_run
 from hudi_core.services.clean.job import REMOVED
-from hudi_core.services.clean.kept_files import check_abandoned, drop_partitions
+from hudi_core.services.clean.kept_files import check_not_needed, drop_partitions
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import OWNER_KEY, RUN_KEY, VERSION_KEY, provenance
 from hudi_core.services.metadata.action_updates import clean_changes
@@ -303,11 +303,11 @@ def test_an_index_initialized_while_files_are_deleted_is_updated(
     assert planned is not None
 
     def initialized_meanwhile(*arguments: Any, **named: Any) -> None:
-        check_abandoned(*arguments, **named)
+        check_not_needed(*arguments, **named)
         create_metadata(context_of(table), {"bloom_filters"}, LocalEngine(1), owner, 3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(clean_run, "check_abandoned", initialized_meanwhile)
+        patched.setattr(clean_run, "check_not_needed", initialized_meanwhile)
         assert run_clean(table, planned) == "completed"
     assert "bloom_filters" in context_of(table).config.metadata_partitions
     assert_metadata_true(table)

@@ -51,7 +51,7 @@ def roll_newest_back(table: Path) -> None:
     for newest in reversed(context.active.load().commits().instants[-2:]):
         for stat in list(context.active.read_commit(newest).write_stats()):
             context.storage.delete(stat.path)
-        context.active.undo(newest.requested_time, newest.action)
+        context.active.delete_instant(newest.requested_time, newest.action)
 
 
 def save(table: Path, partition: str, name: str) -> None:

@@ -18,7 +18,7 @@ from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encod
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.rollback import SavepointMetadata, encode_rollback_plan, encode_savepoint
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import without_undone
+from hudi_core.timeline.pending_plans import without_rolled_back
 from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean, without_metadata_table
 from tests.support.golden_data import GoldenCase
@@ -161,8 +161,8 @@ def test_a_savepoint_made_after_the_plan_keeps_its_files(folder: str, golden: Go
 
 @pytest.mark.parametrize("folder", ["6", "8", "9"])
 def test_a_slice_that_became_the_newest_again_stays(folder: str, golden: Golden) -> None:
-    """A clean by versions was planned, then the commits after the planned slices were undone: their slices are what
-    readers read now.
+    """A clean by versions was planned, then the commits after the planned slices were rolled back: their slices are
+    what readers read now.
     """
     table = golden(folder, "clean_requested_versions_cow").table
     instant, active = clean_of(table), context_of(table).active
@@ -185,10 +185,10 @@ def test_what_a_pending_rollback_brings_back_stays(folder: str, golden: Golden) 
     planned = make_plan(context, context.active.load())
     assert isinstance(planned, Planned)
     newest = context.active.load().commits().instants[-1]
-    undo = encode_rollback_plan(newest.requested_time, Action.COMMIT, ())
-    context.active.create_requested(LATER, Action.ROLLBACK, undo)
+    plan = encode_rollback_plan(newest.requested_time, Action.COMMIT, ())
+    context.active.create_requested(LATER, Action.ROLLBACK, plan)
     context.active.to_inflight(LATER, Action.ROLLBACK)
-    view = context.view(without_undone(context.active, context.active.load()))
+    view = context.view(without_rolled_back(context.active, context.active.load()))
     back = {file.name for partition in view.partitions() for file in view.latest_base_files(partition)}
     named = {name for names in planned.plan.files.values() for name in names}
     assert back & named, "the golden clean deletes nothing that the commit replaced"
@@ -236,7 +236,7 @@ def test_a_plan_that_names_a_file_of_a_pending_write_is_refused(folder: str, gol
     partition = path.parent.relative_to(table).as_posix()
     instant = request_clean(table, {partition: (path.name,)})
     assert_untouched(table, instant, f"of {pending}, which is pending")
-    context_of(table).active.undo(pending, Action.COMMIT)
+    context_of(table).active.delete_instant(pending, Action.COMMIT)
     assert run_clean(table, instant) == "completed"
 
 
@@ -249,7 +249,7 @@ def test_a_plan_that_names_a_log_file_of_a_pending_write_is_refused(folder: str,
     partition = path.parent.relative_to(table).as_posix()
     instant = request_clean(table, {partition: (path.name,)})
     assert_untouched(table, instant, f"of {pending}, which is pending")
-    context_of(table).active.undo(pending, Action.DELTA_COMMIT)
+    context_of(table).active.delete_instant(pending, Action.DELTA_COMMIT)
     assert run_clean(table, instant) == "completed"
 
 

@@ -1,4 +1,4 @@
-"""Which slices each policy gives up, and what keeps one whatever the policy says."""
+"""Which slices each policy lets go, and what keeps one whatever the policy says."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from hudi_core.services.clustering.job import (
     source_commits,
     target_bytes,
 )
-from hudi_core.services.rewriting.checks import check_not_undone
+from hudi_core.services.rewriting.checks import check_none_rolled_back
 from hudi_core.services.rewriting.sort_order import SortOrder
 from hudi_core.timeline.actions.replacecommit import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.view.file_group import FileSlice
@@ -215,7 +215,7 @@ def test_the_commits_that_rows_are_of(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_commits_that_are_taken_back_are_a_conflict(golden: Golden, version: str) -> None:
+def test_commits_that_are_rolled_back_are_a_conflict(golden: Golden, version: str) -> None:
     context = open_context(golden(version, "archived_timeline_mor").table)
     timeline = context.active.load()
     last = timeline.commits().last()
@@ -224,13 +224,13 @@ def test_commits_that_are_taken_back_are_a_conflict(golden: Golden, version: str
         item.requested_time for item in context.history().instants() if context.history().commit(item.requested_time)
     )
     known = {archived, last.requested_time}
-    check_not_undone(context, timeline, "T", known)
+    check_none_rolled_back(context, timeline, "T", known)
     with pytest.raises(ConflictError, match="commit 20200101000000000 was rolled back since T began"):
-        check_not_undone(context, timeline, "T", known | {"20200101000000000"})
+        check_none_rolled_back(context, timeline, "T", known | {"20200101000000000"})
     inflight = timeline.filter(lambda item: item != last)
     with pytest.raises(ConflictError, match=f"commit {last.requested_time} was rolled back since T began"):
-        check_not_undone(context, inflight, "T", known)
+        check_none_rolled_back(context, inflight, "T", known)
     Operations(context.active).roll_back(context.new_instant(timeline), last.requested_time)
     with pytest.raises(ConflictError, match=f"commit {last.requested_time} was rolled back since T began"):
-        check_not_undone(context, context.active.load(), "T", known)
-    check_not_undone(context, context.active.load(), "T", {archived})
+        check_none_rolled_back(context, context.active.load(), "T", known)
+    check_none_rolled_back(context, context.active.load(), "T", {archived})

@@ -278,7 +278,7 @@ def test_nothing_is_planned_beside_a_pending_restore_or_rollback(golden: Golden)
     for action in (Action.ROLLBACK, Action.RESTORE):
         path = context.active.path(LATER, action, State.REQUESTED)
         context.storage.write(path, b"")
-        assert f"{action} {LATER} is pending, and may take back what would be clustered" in reason(table)
+        assert f"{action} {LATER} is pending, and may roll back what would be clustered" in reason(table)
         context.storage.delete(path)
     assert schedule(table).instant is not None
 

@@ -143,7 +143,7 @@ def test_a_writer_that_may_know_the_old_index_is_waited_for_before_its_files_go(
         assert writer in awaited
         config = Table(table).config
         seen.append(("record_index" in config.metadata_partitions | config.metadata_partitions_inflight, counts(table)))
-        Table(table).data.undo(writer, Action.COMMIT)
+        Table(table).data.delete_instant(writer, Action.COMMIT)
         return frozenset()
 
     monkeypatch.setattr(running, "wait_for_writers", wait)
@@ -184,7 +184,7 @@ def test_nothing_is_delisted_while_a_compaction_of_the_metadata_table_is_pending
         run(table, instant, options)
     assert "record_index" in Table(table).config.metadata_partitions
     assert counts(table) == {"record-index": 10}
-    metadata_timeline.undo(compaction, Action.COMPACTION)
+    metadata_timeline.delete_instant(compaction, Action.COMPACTION)
     assert run(table, instant, options) == "completed"
     assert counts(table) == {"record-index": 3}
 

@@ -223,7 +223,7 @@ def test_an_indexing_says_at_once_for_whom_it_waits(
     pending_write(table, alive, beats=0)
 
     def ends(_: float) -> None:
-        Table(table).data.undo(alive, Action.COMMIT)
+        Table(table).data.delete_instant(alive, Action.COMMIT)
 
     monkeypatch.setattr(running, "wait_for_writers", lambda *given: wait_for_writers(*given, sleep=ends))
     assert run(table, instant, BEATS) == "completed"
@@ -251,7 +251,7 @@ def test_a_living_writer_is_waited_for_as_long_as_the_options_say(golden: Golden
 
     def ends(seconds: float) -> None:
         slept.append(seconds)
-        table_now.data.undo(alive, Action.COMMIT)
+        table_now.data.delete_instant(alive, Action.COMMIT)
 
     assert wait_for_writers(context_of(table), {alive}, lambda: None, ends) == frozenset()
     assert len(slept) == 1

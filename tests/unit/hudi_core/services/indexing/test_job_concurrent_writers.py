@@ -94,7 +94,7 @@ class Commit:
     logs: tuple[tuple[str, LogFileName, bytes], ...]
 
 
-def take_back(table: Table) -> list[Commit]:
+def made_pending(table: Table) -> list[Commit]:
     """The last commits become pending: their writers are alive, and have written their data files. The first one stays,
     and what is compacted.
     """
@@ -114,7 +114,7 @@ def take_back(table: Table) -> list[Commit]:
             assert isinstance(name, LogFileName)
             logs.append((path.split("/")[-2], name, table.storage.read(path)))
             table.storage.delete(path)
-        table.metadata_timeline.undo(instant, Action.DELTA_COMMIT)
+        table.metadata_timeline.delete_instant(instant, Action.DELTA_COMMIT)
         content = table.storage.read(table.data.path_of(item))
         table.data.remove(instant, item.pending_action, State.COMPLETED)
         beat = table.path / ".hoodie" / ".heartbeat" / instant
@@ -188,7 +188,7 @@ def test_commits_that_tell_an_index_while_it_is_built(
     names, options = (ROWS_ALONE if case == "mdt_record_index_lookup" else BUILDS[build])[version]
     table = Table(golden(version, case).table)
     before = recorded(table.live())
-    commits = take_back(table)
+    commits = made_pending(table)
     assert len(commits) >= (
         4 if version == "6" and case != "mdt_record_index_lookup" else 1 if case == "mdt_all_mor" else 2
     )
@@ -217,7 +217,7 @@ def test_a_writer_whose_options_do_not_enable_the_index_is_not_believed(
     names, options = BUILDS["files and rows"][version]
     table = Table(golden(version, "mdt_all_cow").table)
     before = recorded(table.live())
-    commits = take_back(table)
+    commits = made_pending(table)
     drop(table, names)
     options = {**options, **BEATS}
     instant = schedule(table.path, options)

@@ -30,7 +30,7 @@ def is_there(table: Path, build: Build) -> bool:
     return Table(table).metadata_timeline.load().find(build.deltacommit, Action.DELTA_COMMIT) is not None
 
 
-def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, before: bool = False) -> list[str | None]:
+def roll_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, before: bool = False) -> list[str | None]:
     """Another process rolls so many builds back when their files are written, or `before`, file groups and all, as
     Hudi's rollback does.
 
@@ -39,7 +39,7 @@ def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, befor
     fill: Callable[..., object] = IndexBuild.fill
     gone: list[str | None] = []
 
-    def undo(storage: Storage, build: Build) -> None:
+    def remove(storage: Storage, build: Build) -> None:
         if len(gone) < often and is_there(table, build):
             gone.append(build.deltacommit)
             if before:
@@ -48,13 +48,13 @@ def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, befor
             if build.deltacommit is None:
                 update_properties(storage, {METADATA_INFLIGHT.name: ""})
             else:
-                Table(table).metadata_timeline.undo(build.deltacommit, Action.DELTA_COMMIT)
+                Table(table).metadata_timeline.delete_instant(build.deltacommit, Action.DELTA_COMMIT)
 
     def filled(self: IndexBuild, build: Build, *arguments: object) -> object:
         if before:
-            undo(self._storage, build)
+            remove(self._storage, build)
         written = fill(self, build, *arguments)
-        undo(self._storage, build)
+        remove(self._storage, build)
         return written
 
     monkeypatch.setattr(IndexBuild, "fill", filled)
@@ -69,7 +69,7 @@ def test_a_build_that_is_rolled_back_is_repeated(
 ) -> None:
     """At last under the lock of the table, where no writer comes between."""
     table = golden(version, "indexing_requested").table
-    gone = take_back(monkeypatch, table, often, before=before)
+    gone = roll_back(monkeypatch, table, often, before=before)
     assert run(table, planned(table)) == "completed"
     assert len(gone) == often
     assert differences(table) == []
@@ -86,7 +86,7 @@ def test_a_rollback_under_the_lock_ends_with_a_conflict(
     table = golden(version, "indexing_requested").table
     instant, before = planned(table), Table(table).config.metadata_partitions
     with monkeypatch.context() as patch:
-        gone = take_back(patch, table, ATTEMPTS + 1)
+        gone = roll_back(patch, table, ATTEMPTS + 1)
         with pytest.raises(BuildRolledBackError, match="run the indexing again"):
             run(table, instant)
     assert len(gone) == ATTEMPTS + 1

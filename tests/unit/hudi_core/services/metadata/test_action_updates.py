@@ -24,7 +24,7 @@ from hudi_core.timeline.actions.rollback import (
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, complete_rollback, crash_before_completion
-from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import indexes, undo_data, with_pending
+from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import indexes, remove_data, with_pending
 from tests.unit.hudi_core.services.metadata.test_catch_up import commits_of, findings, forget, plain, update
 
 Golden = Callable[[str, str], GoldenCase]
@@ -66,7 +66,7 @@ def test_a_missing_restore_is_applied(golden: Golden, version: str) -> None:
     *_, target, last = table.data.load().commits().instants
     earlier = table.live(with_pending(table, lambda item: item.completed_at > target.completed_at))
     restore = table.new_instant()
-    undo_data(table, target.completed_at, restore)
+    remove_data(table, target.completed_at, restore)
     gone = (RestoredInstant(last.requested_time, last.action),)
     plan = table.data.path(restore, Action.RESTORE, State.REQUESTED)
     table.storage.write(plan, encode_restore_plan(RestorePlan(target.requested_time, gone)))

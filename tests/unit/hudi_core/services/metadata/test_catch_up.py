@@ -41,7 +41,7 @@ from tests.support.metadata_records import (
     comparable,
 )
 from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
-from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import undo_data
+from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import remove_data
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -87,7 +87,7 @@ def forget_these(table: Table, gone: list[str]) -> None:
         else:
             stats = table.metadata_timeline.read_commit(metadata_timeline.get(time, Action.DELTA_COMMIT)).write_stats()
             written = [f"{ROOT}/{stat.path}" for stat in stats]
-        table.metadata_timeline.undo(time, Action.DELTA_COMMIT)
+        table.metadata_timeline.delete_instant(time, Action.DELTA_COMMIT)
         for path in written:
             table.storage.delete(path)
 
@@ -273,7 +273,7 @@ def test_what_the_table_has_archived_is_refused(golden: Golden, version: str, mo
     table = Table(golden(version, "mor_basic").table)
     archived = table.data.load().commits().instants[1]
     forget_these(table, [archived.requested_time])
-    table.data.undo(archived.requested_time, archived.pending_action)
+    table.data.delete_instant(archived.requested_time, archived.pending_action)
     monkeypatch.setattr(TableContext, "history", lambda self: Archive([archived]))
     names = table.metadata_timeline.names()
     with pytest.raises(TimelineError, match=f"{archived.requested_time}, and the table has archived it"):
@@ -297,7 +297,7 @@ def test_a_restore_that_later_actions_followed_is_refused(golden: Golden, versio
     table = Table(golden(version, "cow_basic").table)
     *_, target, last = table.data.load().commits().instants
     restore = table.new_instant()
-    undo_data(table, target.completed_at, restore)
+    remove_data(table, target.completed_at, restore)
     gone = (RestoredInstant(last.requested_time, last.action),)
     plan = table.data.path(restore, Action.RESTORE, State.REQUESTED)
     table.storage.write(plan, encode_restore_plan(RestorePlan(target.requested_time, gone)))

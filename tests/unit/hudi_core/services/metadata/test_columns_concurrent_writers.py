@@ -78,7 +78,7 @@ def test_an_addition_says_at_once_for_whom_it_waits(
     writer = at_work(table)
 
     def ends(_: float) -> None:
-        table.data.undo(writer, Action.COMMIT)
+        table.data.delete_instant(writer, Action.COMMIT)
 
     def wait(*given: Any, **rules: Any) -> frozenset[str]:
         return wait_for_writers(*given, sleep=ends, **rules)
@@ -102,7 +102,7 @@ def test_a_column_is_not_named_beside_a_write_whose_files_may_lack_it(golden: Go
         add_columns(context(table, AT_ONCE), ["qty"], LocalEngine(1), OWNER, 5)
     assert indexed(table) == before
     assert findings(table) == []
-    table.data.undo(writer, Action.COMMIT)
+    table.data.delete_instant(writer, Action.COMMIT)
     assert add(table, "qty") == ("qty",)
     assert indexed(table) == (*before, "qty")
     assert findings(table) == []
@@ -192,7 +192,7 @@ def test_a_write_that_starts_in_that_moment_is_waited_for(
         add_columns(context(table, AT_ONCE), ["qty"], LocalEngine(1), OWNER, 5)
     assert indexed(table) == before, "restored"
     assert named == ([True] if when == "as it is named" else [])
-    table.data.undo(started_at[0], Action.COMMIT)
+    table.data.delete_instant(started_at[0], Action.COMMIT)
     add(table, "qty")
     assert "qty" in indexed(table)
     assert findings(table) == []

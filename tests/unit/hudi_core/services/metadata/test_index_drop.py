@@ -84,7 +84,7 @@ def test_a_drop_waits_for_writes_that_may_tag_by_the_index(
         assert awaited == {writer}
         with context.lock(Owner.current("the writer")):
             seen.append(("record_index" in table.config.metadata_partitions, files_of(table)))
-        table.data.undo(writer, Action.COMMIT)
+        table.data.delete_instant(writer, Action.COMMIT)
         return wait_for_writers(context, awaited)
 
     monkeypatch.setattr(index_drop, "wait_for_writers", wait)
@@ -102,7 +102,7 @@ def test_a_drop_says_at_once_for_whom_it_waits(
     writer = at_work(table)
 
     def ends(_: float) -> None:
-        table.data.undo(writer, Action.COMMIT)
+        table.data.delete_instant(writer, Action.COMMIT)
 
     monkeypatch.setattr(index_drop, "wait_for_writers", lambda *given: wait_for_writers(*given, sleep=ends))
     drop(table, "record_index", options=BEATS)
@@ -128,7 +128,7 @@ def test_an_index_that_a_writer_builds_meanwhile_stays(golden: Golden, monkeypat
     writer = at_work(table)
 
     def wait(context: Any, awaited: frozenset[str]) -> frozenset[str]:
-        table.data.undo(writer, Action.COMMIT)
+        table.data.delete_instant(writer, Action.COMMIT)
         create_metadata(context, ["record_index"], ENGINE, Owner.current("the writer"), 7)
         return frozenset()
 
@@ -222,7 +222,7 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
             assert awaited == {writer}
             with context.lock(Owner.current("the writer")):
                 seen.append((row_indexes(table), files_of(table)))
-            table.data.undo(writer, Action.COMMIT)
+            table.data.delete_instant(writer, Action.COMMIT)
         return wait_for_writers(context, awaited, **rules)
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
@@ -251,7 +251,7 @@ def test_a_rebuild_waits_for_writes_that_began_without_the_index(
         else:
             (writer,) = awaited
             assert row_indexes(table) == set()
-            table.data.undo(writer, Action.COMMIT)
+            table.data.delete_instant(writer, Action.COMMIT)
         return wait_for_writers(context, awaited, **rules)
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
@@ -274,7 +274,7 @@ def test_a_rebuild_that_timed_out_is_continued(golden: Golden, version: str) -> 
         assert row_indexes(table) == set()
         assert files_of(table) == whole
         assert missing(table) == [], "everything else is kept up"
-    table.data.undo(writer, Action.COMMIT)
+    table.data.delete_instant(writer, Action.COMMIT)
     done = rebuilt(table, {REBUILD_ROW_INDEXES.name: "false"})
     assert set(done.rebuilt) == indexes == row_indexes(table)
     assert findings(table) == []
@@ -291,7 +291,7 @@ def test_version_6_rebuilds_nothing_beside_a_write(golden: Golden) -> None:
         rebuilt(table, BEATS)
     assert row_indexes(table) == indexes
     assert not table.storage.exists(PLAN)
-    table.data.undo(writer, Action.COMMIT)
+    table.data.delete_instant(writer, Action.COMMIT)
     assert set(rebuilt(table).rebuilt) == indexes
 
 
@@ -322,7 +322,7 @@ def test_what_is_dropped_is_not_rebuilt(golden: Golden) -> None:
     at_work(table)
     with pytest.raises(ConflictError):
         rebuilt(table, AT_ONCE)
-    table.data.undo(table.data.load().pending().instants[-1].requested_time, Action.COMMIT)
+    table.data.delete_instant(table.data.load().pending().instants[-1].requested_time, Action.COMMIT)
     drop_metadata(context_of(table.path), ["record_index"], OWNER)
     assert "record_index" not in rebuilt(table).rebuilt
     assert "record_index" not in table.config.metadata_partitions

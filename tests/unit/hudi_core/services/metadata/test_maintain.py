@@ -175,7 +175,7 @@ def test_an_index_of_all_rows_does_not_begin_beside_a_write(golden: Golden, vers
         "bloom_filters"
         in create_metadata(context(table, AT_ONCE), ["bloom_filters"], ENGINE, OWNER).metadata_partitions
     )
-    table.data.undo(writer, Action.COMMIT)
+    table.data.delete_instant(writer, Action.COMMIT)
     config = create_metadata(context(table, AT_ONCE), [name], ENGINE, OWNER)
     assert config.metadata_partitions == listed | {name, "bloom_filters"}
     assert validate_metadata(HudiTable.open(str(table.path))).is_clean
@@ -190,7 +190,7 @@ def test_a_write_that_ends_is_waited_for(golden: Golden, monkeypatch: pytest.Mon
 
     def ends(_: float) -> None:
         assert "record_index" not in table.config.metadata_partitions
-        table.data.undo(writers[-1], Action.COMMIT)
+        table.data.delete_instant(writers[-1], Action.COMMIT)
         if len(writers) < 3:
             writers.append(at_work(table, instant=str(int(writers[-1]) + 1)))
 

@@ -116,7 +116,7 @@ def delete_beside(table: Path, partition: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_a_failed_attempt_is_taken_back_at_once(
+def test_a_failed_attempt_is_rolled_back_at_once(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     table = golden(version, "mdt_all_mor").table
@@ -263,7 +263,7 @@ def test_executors_make_the_records_of_many_files(
 
 
 def test_a_record_index_of_each_partition_gets_file_groups_for_new_partitions(written: Path, tmp_path: Path) -> None:
-    """They are made under the lock: no other writer takes them back, or makes them a second time."""
+    """They are made under the lock: no other writer rolls them back, or makes them a second time."""
     table = Path(shutil.copytree(written / "partitioned_v9", tmp_path / "table"))
     rows = read_rows(table)
     moved = own_rows(table, within(rows, min(rows.column("_hoodie_partition_path").to_pylist())))

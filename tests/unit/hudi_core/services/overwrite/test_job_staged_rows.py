@@ -88,7 +88,7 @@ def test_a_file_that_is_gone_is_missed(golden: Golden) -> None:
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("by", REQUESTS)
-def test_a_write_beside_the_query_is_not_undone(golden: Golden, tmp_path: Path, version: str, by: str) -> None:
+def test_a_write_beside_the_query_is_not_lost(golden: Golden, tmp_path: Path, version: str, by: str) -> None:
     """The new rows may have been made of the old ones, as in a query of the table itself."""
     table = golden(version, "cow_basic").table
     rows = own_rows(table, read_rows(table))
@@ -122,9 +122,9 @@ def test_a_commit_that_is_rolled_back_beside_the_query(golden: Golden) -> None:
     rows = own_rows(table, read_rows(table))
     last = open_context(table).active.load().commits().instants[-1].requested_time
 
-    def take_back() -> None:
+    def roll_back() -> None:
         rollback(open_context(table), last, an_owner())
 
     with pytest.raises(ConflictError, match=f"commit {last} was rolled back while the rows were evaluated"):
-        put(table, Slow(rows, take_back), "query")
+        put(table, Slow(rows, roll_back), "query")
     assert open_context(table).active.load().pending().instants == ()

@@ -359,7 +359,7 @@ def test_a_wider_number(golden: Golden, tmp_path: Path, version: str) -> None:
     assert_metadata_true(table)
 
 
-def test_two_that_change_the_schema_at_once_do_not_undo_each_other(
+def test_two_that_change_the_schema_at_once_do_not_overwrite_each_other(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = golden("9", "cow_basic").table

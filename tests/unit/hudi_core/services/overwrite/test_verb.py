@@ -160,7 +160,7 @@ def test_a_pending_rollback_is_finished_first(golden: Golden) -> None:
     context = open_context(table)
     instant = context.new_instant(context.active.load())
     context.active.create_requested(instant, Action.ROLLBACK, b"")
-    with pytest.raises(ConflictError, match="may take back"):
+    with pytest.raises(ConflictError, match="may roll back"):
         delete(table, partitions(table)[0])
 
 

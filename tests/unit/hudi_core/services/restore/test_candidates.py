@@ -27,7 +27,7 @@ def test_what_archival_took_cannot_be_rolled_back(
     context = open_context(golden(version, "savepoint_mor").table)
     first, saved, third, _ = context.active.load().commits()
     for archived in (first, third):
-        context.active.undo(archived.requested_time, archived.pending_action)
+        context.active.delete_instant(archived.requested_time, archived.pending_action)
     monkeypatch.setattr(TableContext, "history", lambda self: Archive(first, third))
     with pytest.raises(TimelineError, match="instants after it are archived"):
         restore(context, saved.requested_time, an_owner())

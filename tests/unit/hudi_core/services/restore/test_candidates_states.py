@@ -1,4 +1,4 @@
-"""States that a restore cannot bring back, and what a savepoint keeps so that it can."""
+"""States to which no table can be restored, and what a savepoint keeps so that it can."""
 
 from __future__ import annotations
 

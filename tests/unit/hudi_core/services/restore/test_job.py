@@ -21,9 +21,9 @@ from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.rollback import (
-    FileUndo,
     RestoredInstant,
     RestorePlan,
+    RollbackStep,
     encode_restore_plan,
     encode_rollback_plan,
 )
@@ -94,7 +94,7 @@ def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: s
             found = {
                 path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
             }
-            # Hudi 0.15 lists log files whose blocks a rollback has cancelled with a size of 1.
+            # Hudi 0.15 lists log files whose blocks were rolled back with a size of 1.
             assert {path: found[path] if size == 1 else size for path, size in listed(case.table).items()} == found
 
 
@@ -185,7 +185,7 @@ def test_a_pending_rollback_that_cannot_be_followed_stops_a_restore_before_it_de
     plan = RestorePlan(target, tuple(RestoredInstant(time, Action.DELTA_COMMIT) for time in (newest, middle)))
     now = context.new_instant(context.active.load())
     context.active.create_requested(now, Action.RESTORE, encode_restore_plan(plan))
-    wrong = FileUndo("2024-01-01", "../f", "001", (), {"a": 1})
+    wrong = RollbackStep("2024-01-01", "../f", "001", (), {"a": 1})
     pending = context.new_instant(context.active.load())
     context.active.create_requested(
         pending, Action.ROLLBACK, encode_rollback_plan(middle, Action.DELTA_COMMIT, [wrong])

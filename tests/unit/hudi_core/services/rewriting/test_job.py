@@ -92,11 +92,11 @@ def test_an_attempt_whose_instant_is_gone_deletes_its_files(table: Path, monkeyp
     instant, rows = planned(table), read_rows(table)
     active = open_context(table).active
 
-    def undo() -> None:
+    def remove() -> None:
         for each in (State.INFLIGHT, State.REQUESTED):
             active.remove(instant, Action.COMPACTION, each)
 
-    behind(monkeypatch, undo)
+    behind(monkeypatch, remove)
     with pytest.raises(ConflictError, match="no longer on the timeline"):
         run(table, instant)
     assert written(table, instant) == []

@@ -142,7 +142,7 @@ def test_a_compaction_gives_way_to_a_writer_by_choice_and_can_be_run_again(quiet
     with pytest.raises(ConflictError, match=f"inflight deltacommit {WRITER}"):
         quiet.compact(YIELDS)
     assert (quiet.state(), quiet.engine.runs) == (State.INFLIGHT, 1)
-    quiet.active.undo(WRITER, Action.DELTA_COMMIT)
+    quiet.active.delete_instant(WRITER, Action.DELTA_COMMIT)
     quiet.storage.delete_folder(f".hoodie/.temp/{WRITER}")
     quiet.compact(YIELDS)
     quiet.assert_compacted()

@@ -187,7 +187,7 @@ def test_a_dry_run_and_nothing_leave_nothing(golden: Golden, due: bool) -> None:
     ],
 )
 @pytest.mark.parametrize("age", [0, 3600])
-def test_what_may_be_taken_back_is_not_planned(
+def test_what_may_be_rolled_back_is_not_planned(
     golden: Golden, folder: str, action: str, plan: bytes, way_out: str, age: int
 ) -> None:
     """A rollback also before its plan is written, which takes a writer of Hudi a moment on a local disk."""
@@ -196,7 +196,7 @@ def test_what_may_be_taken_back_is_not_planned(
     aged(left_file(table, context.active, action, content=plan if age or action != Action.ROLLBACK else b""), age)
     service = Rewrites(lambda context: None)
     reason = str(service.schedule(context, OWNER, dry_run=True).reason)
-    assert reason.startswith(f"{action} {LATER} is pending, and may take back what would be rewritten: finish it: ")
+    assert reason.startswith(f"{action} {LATER} is pending, and may roll back what would be rewritten: finish it: ")
     assert way_out in reason
     assert service.drawn == []
 

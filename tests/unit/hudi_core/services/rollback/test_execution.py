@@ -9,12 +9,12 @@ import pytest
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from hudi_core.errors import ConflictError, FormatError, TimelineError
-from hudi_core.filegroup.write.rollback_files import Undone
+from hudi_core.filegroup.write.rollback_files import RollbackStat
 from hudi_core.model.names import parse_base_file
 from hudi_core.services.rollback.execution import changes_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.verb import RollbackService, request_rollback, rollback
-from hudi_core.timeline.actions.rollback import FileUndo, decode_rollback_plan, encode_rollback_plan
+from hudi_core.timeline.actions.rollback import RollbackStep, decode_rollback_plan, encode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import (
     an_owner,
@@ -107,11 +107,11 @@ def test_a_completed_compaction_goes_with_the_log_files_on_top_of_it(golden: Gol
 
 
 def test_file_changes_name_deleted_files_and_the_logs_of_command_blocks() -> None:
-    undone = [
-        Undone("p", deleted=("a.parquet", "b.log")),
-        Undone("q", commands={".c.log.2": 10}, failed_logs={".c.log.1": 5}, kept_logs={".c.log.1": 7}),
+    stats = [
+        RollbackStat("p", deleted=("a.parquet", "b.log")),
+        RollbackStat("q", commands={".c.log.2": 10}, failed_logs={".c.log.1": 5}, kept_logs={".c.log.1": 7}),
     ]
-    changes = changes_of(undone)
+    changes = changes_of(stats)
     assert changes.deleted == {"p": frozenset({"a.parquet", "b.log"})}
     assert changes.written == {"q": {".c.log.1": 7, ".c.log.2": 10}}
 
@@ -123,7 +123,7 @@ def test_a_plan_with_a_request_that_cannot_be_followed_writes_nothing(golden: Go
     context, failed = open_context(table), pending_write(table)
     path = table / request_a_rollback(table, failed)
     plan = decode_rollback_plan(path.read_bytes(), path=path.name)
-    wrong = FileUndo("2024-01-01", "../f", "001", (), {"a": 1})
+    wrong = RollbackStep("2024-01-01", "../f", "001", (), {"a": 1})
     path.write_bytes(encode_rollback_plan(plan.instant, plan.action, (*plan.requests, wrong)))
     before = {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")}
     with pytest.raises(FormatError, match="no file slice") as caught:
@@ -141,7 +141,7 @@ def test_a_plan_for_an_archived_commit_is_refused(golden: Golden, version: str) 
     (newest, *_) = table.glob("*/*.parquet")
     data = newest.with_name(str(replace(parse_base_file(newest.name), instant=failed)))
     data.write_bytes(newest.read_bytes())
-    request = FileUndo(data.parent.name, delete=(f"/t/{data.parent.name}/{data.name}",))
+    request = RollbackStep(data.parent.name, delete=(f"/t/{data.parent.name}/{data.name}",))
     rollback_at = context.new_instant(context.active.load())
     content = encode_rollback_plan(failed, Action.DELTA_COMMIT, [request])
     context.active.create_requested(rollback_at, Action.ROLLBACK, content)
@@ -164,7 +164,7 @@ def files_of(table: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
 
-def request_plan(table: Path, instant: str, action: str, *requests: FileUndo) -> str:
+def request_plan(table: Path, instant: str, action: str, *requests: RollbackStep) -> str:
     """A rollback that some process planned; its instant."""
     active = open_context(table).active
     when = str(int(max(item.completed_at for item in active.load())) + 1)
@@ -187,8 +187,8 @@ def test_every_name_of_a_plan_is_checked_before_the_first_delete(golden: Golden,
     failed = pending_write(table)
     path = min(table.rglob(f"*_{failed}.parquet"))
     partition = path.parent.relative_to(table).as_posix()
-    bad = FileUndo(partition, "../x", failed, log_blocks={".f_1.log.1_0-0-0": 1})
-    planned = request_plan(table, failed, Action.COMMIT, FileUndo(partition, delete=(str(path),)), bad)
+    bad = RollbackStep(partition, "../x", failed, log_blocks={".f_1.log.1_0-0-0": 1})
+    planned = request_plan(table, failed, Action.COMMIT, RollbackStep(partition, delete=(str(path),)), bad)
     assert_refused(table, planned, "is no file slice")
 
 
@@ -198,7 +198,7 @@ def test_files_of_another_instant_are_left_alone(golden: Golden, version: str) -
     failed = pending_write(table)
     mine = min(table.rglob(f"*_{failed}.parquet"))
     other = min(path for path in mine.parent.glob("*.parquet") if failed not in path.name)
-    request = FileUndo(mine.parent.relative_to(table).as_posix(), delete=(str(other), str(mine), "../../x"))
+    request = RollbackStep(mine.parent.relative_to(table).as_posix(), delete=(str(other), str(mine), "../../x"))
     run_rollback(open_context(table), request_plan(table, failed, Action.COMMIT, request), an_owner())
     assert other.exists()
     assert not mine.exists()
@@ -215,7 +215,7 @@ def test_log_files_with_rows_of_later_writes_stay(golden: Golden) -> None:
     active.to_inflight(instant, Action.COMPACTION)
     logs = sorted(path for path in table.glob(f"*/.*_{instant}.log.*") if path.suffix != ".crc")
     assert logs
-    requests = [FileUndo(path.parent.relative_to(table).as_posix(), delete=(str(path),)) for path in logs]
+    requests = [RollbackStep(path.parent.relative_to(table).as_posix(), delete=(str(path),)) for path in logs]
     planned = request_plan(table, instant, Action.COMPACTION, *requests)
     assert_refused(table, planned, "which holds rows of a completed instant")
     for path in logs:  # what a writer left there that never completed
@@ -243,6 +243,6 @@ def test_a_compaction_whose_log_files_hold_rows_of_an_older_write_stays(golden: 
         with pytest.raises(TimelineError, match="another completed write has rows in the log file"):
             rollback(context, newest.requested_time, an_owner(), dry_run=dry_run)
         assert files_of(table) == before
-    request = FileUndo(base.parent.relative_to(table).as_posix(), delete=(str(log),))
+    request = RollbackStep(base.parent.relative_to(table).as_posix(), delete=(str(log),))
     planned = request_plan(table, newest.requested_time, Action.COMMIT, request)
     assert_refused(table, planned, "which holds rows of a completed instant")

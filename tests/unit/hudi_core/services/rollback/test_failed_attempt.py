@@ -16,7 +16,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_attempt import Leftovers, find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.verb import request_rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.rollback import FileUndo, encode_rollback_plan
+from hudi_core.timeline.actions.rollback import RollbackStep, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import Claim, claim
@@ -124,8 +124,8 @@ def test_a_pending_rollback_is_resumed_and_its_paths_are_not_followed(
     victim.write_bytes(b"another table's")
     first = attempt.base_files()[0]
     requests = [
-        FileUndo("2024-01-01", delete=(str(victim), "/gone/not a base file")),
-        FileUndo("2024-01-01"),
+        RollbackStep("2024-01-01", delete=(str(victim), "/gone/not a base file")),
+        RollbackStep("2024-01-01"),
     ]
     attempt.active.create_requested(
         "20991231000000000", Action.ROLLBACK, encode_rollback_plan(attempt.instant, Action.COMPACTION, requests)

@@ -147,7 +147,7 @@ def test_files_of_an_attempt_at_a_plan_that_is_requested_go_and_the_plan_stays(g
     table = golden(version, "compaction_inflight").table
     context = open_context(table)
     (plan,) = context.active.load().pending_compactions()
-    context.active.revert_to_requested(plan.requested_time, Action.COMPACTION)
+    context.active.roll_back_to_requested(plan.requested_time, Action.COMPACTION)
     (table / context.active.path(plan.requested_time, Action.COMPACTION, State.INFLIGHT)).write_bytes(b"")
     rollback(context, plan.requested_time, an_owner())
     (table / "2024-01-01" / f"00000000-0000-0000-0000-000000000000-0_9-9-9_{plan.requested_time}.parquet").write_bytes(

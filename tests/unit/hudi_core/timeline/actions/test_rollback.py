@@ -6,9 +6,9 @@ import pytest
 
 from hudi_core.timeline.actions.content import decode_datum
 from hudi_core.timeline.actions.rollback import (
-    FileUndo,
     RollbackMetadata,
     RollbackPartition,
+    RollbackStep,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
@@ -31,7 +31,7 @@ def test_plan_and_metadata_are_those_of_real_hudi(name: str) -> None:
             plan = active.read_any(instant.requested_time, Action.ROLLBACK, State.REQUESTED)
             target = plan["instantToRollback"]
             requests = [
-                FileUndo(
+                RollbackStep(
                     item["partitionPath"],
                     item["fileId"],
                     item["latestBaseInstant"],

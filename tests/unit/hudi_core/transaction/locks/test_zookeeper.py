@@ -58,7 +58,7 @@ def test_the_lowest_sequence_has_the_lock_whatever_its_unique_part() -> None:
     path = table.foreign("_c_ffffffff-0000-0000-0000-000000000000-lock-0000000004")
     with pytest.raises(LockError, match=r"a Hudi writer \(application_id=app-1\) for 0 s"):
         table.lock().acquire()
-    assert table.server.names() == [path.rsplit("/", 1)[1]], "who gave up left no node"
+    assert table.server.names() == [path.rsplit("/", 1)[1]], "who stopped waiting left no node"
     table.server.remove(path)
     table.foreign("_c_00000000-0000-0000-0000-000000000000-lock-0000000099")
     with table.lock() as lock:

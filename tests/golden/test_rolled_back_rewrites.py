@@ -1,5 +1,5 @@
-"""Overwrites, deletions of partitions and clusterings of ours are taken back on tables of all partition types: the rows
-are those of before, and every partition of the metadata table is true.
+"""Overwrites, deletions of partitions and clusterings of ours are rolled back on tables of all partition types: the
+rows are those of before, and every partition of the metadata table is true.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def restore_to_the_first(table: Path, instants: list[str]) -> None:
     restore(open_context(table), instants[0], an_owner())
 
 
-@pytest.mark.parametrize("undo", [roll_back, restore_to_the_first])
+@pytest.mark.parametrize("remove", [roll_back, restore_to_the_first])
 @pytest.mark.parametrize("name", REWRITES)
 @pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_mor"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_what_is_taken_back_leaves_no_trace(
-    golden: Golden, tmp_path: Path, version: str, case: str, name: str, undo: Callable[[Path, list[str]], None]
+def test_what_is_rolled_back_leaves_no_trace(
+    golden: Golden, tmp_path: Path, version: str, case: str, name: str, remove: Callable[[Path, list[str]], None]
 ) -> None:
     table = golden(version, case).table
     kinds, rows, last = open_context(table).config.metadata_partitions, read_rows(table), commits(table)[-1]
@@ -82,7 +82,7 @@ def test_what_is_taken_back_leaves_no_trace(
     made = commits(table)
     made = made[made.index(last) :]
     assert len(made) == 1 + len(REWRITES[name])
-    undo(table, made)
+    remove(table, made)
     assert commits(table)[-1] == last
     assert pending_instants(table) == set()
     assert open_context(table).config.metadata_partitions == kinds

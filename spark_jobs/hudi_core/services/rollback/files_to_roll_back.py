@@ -1,4 +1,4 @@
-"""The files that a rollback has to undo, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
+"""The files that a rollback removes, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
 ListingBasedRollbackStrategy). Which writes are rolled back: failed_writes.py.
 
 Files of the instant are deleted, from table version 8 on log files, too. Up to version 6 several instants share a log
@@ -28,7 +28,7 @@ from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
-from hudi_core.timeline.actions.rollback import FileUndo
+from hudi_core.timeline.actions.rollback import RollbackStep
 from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import list_partitions
@@ -74,12 +74,14 @@ def failed_of(context: TableContext, instant: Instant) -> Failed:
     except CorruptFileError as error:
         if instant.is_completed:
             raise
-        log.warning("%s %s is undone without its inflight file: %s", instant.action, instant.requested_time, error)
+        log.warning("%s %s is rolled back without its inflight file: %s", instant.action, instant.requested_time, error)
         return Failed(instant)
 
 
-def plan_undo(context: TableContext, target: Instant, timeline: Timeline, *, restoring: bool = False) -> list[FileUndo]:
-    """The steps that undo the files of `target`, sorted; none for an instant that was only requested.
+def rollback_steps(
+    context: TableContext, target: Instant, timeline: Timeline, *, restoring: bool = False
+) -> list[RollbackStep]:
+    """The steps that roll back the files of `target`, sorted; none for an instant that was only requested.
 
     A compaction that was completed, or that a restore removes (`restoring`), is deleted with its whole slice. In
     version 6 the log files on top of it carry its instant; they would become the newest slice after archival
@@ -95,29 +97,29 @@ def plan_undo(context: TableContext, target: Instant, timeline: Timeline, *, res
     return sorted(_by_listing(context, failed, timeline, restoring), key=_order)
 
 
-def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[FileUndo]:
+def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[RollbackStep]:
     """Raises TimelineError where log files would go that hold rows of another completed instant (used_log_file)."""
-    steps = plan_undo(context, target, timeline)
+    steps = rollback_steps(context, target, timeline)
     used = used_log_file(context, timeline, target.requested_time, steps)
     if used is not None:
         raise TimelineError(
-            f"{target.action} {target.requested_time} cannot be undone: another completed write has rows in the log "
-            f"file {used}, which would go with it",
+            f"{target.action} {target.requested_time} cannot be rolled back: another completed write has rows in the "
+            f"log file {used}, which would go with it",
             path=context.active.path_of(target),
             remedy="restore the table to a commit before both: `hudictl restore TABLE --dry-run` lists them",
         )
     return steps
 
 
-def deletion_of(info: FileInfo) -> FileUndo:
-    return FileUndo(info.path.rpartition("/")[0], delete=(info.name,))
+def deletion_of(info: FileInfo) -> RollbackStep:
+    return RollbackStep(info.path.rpartition("/")[0], delete=(info.name,))
 
 
-def _order(step: FileUndo) -> tuple[str, str, tuple[str, ...]]:
+def _order(step: RollbackStep) -> tuple[str, str, tuple[str, ...]]:
     return step.partition, step.file_id, step.delete
 
 
-def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]) -> Iterator[FileUndo]:
+def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]) -> Iterator[RollbackStep]:
     partitions = sorted({marker.partition for marker in markers if marker.kind == MarkerType.APPEND.value})
     listed = {path: {info.name: info for info in files} for path, files in list_partitions(context.storage, partitions)}
     appended: dict[tuple[str, str, str], dict[str, int]] = {}
@@ -127,14 +129,14 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
         is_own = parsed is not None and parsed.instant == failed.time
         may_be = is_own or shared_logs
         if not may_be and is_named_after_another(context.storage, failed.time, marker.partition, marker.file_name):
-            yield FileUndo(marker.partition, delete=(marker.file_name,))
+            yield RollbackStep(marker.partition, delete=(marker.file_name,))
         elif parsed is None or not may_be:
             named = f"{marker.partition}/{marker.file_name}"
             log.warning("marker of %s for %s: that is no file of this instant, it is left alone", failed.time, named)
         elif isinstance(parsed, LogFileName) and is_own and shared_logs:
-            yield FileUndo(marker.partition, delete=(marker.file_name,))
+            yield RollbackStep(marker.partition, delete=(marker.file_name,))
         elif is_own:
-            yield FileUndo(marker.partition, parsed.file_id, failed.time, (marker.file_name,))
+            yield RollbackStep(marker.partition, parsed.file_id, failed.time, (marker.file_name,))
         elif isinstance(parsed, LogFileName):
             info = listed.get(marker.partition, {}).get(marker.file_name)
             if info is not None:
@@ -150,7 +152,7 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
             if blocks:
                 appended.setdefault((marker.partition, parsed.file_id, parsed.instant), {}).update(blocks)
     for (partition, file_id, base_instant), blocks in appended.items():
-        yield FileUndo(partition, file_id, base_instant, log_blocks=blocks)
+        yield RollbackStep(partition, file_id, base_instant, log_blocks=blocks)
 
 
 def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
@@ -158,7 +160,7 @@ def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
     return isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == (base.file_id, base.instant)
 
 
-def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[FileUndo]:
+def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[RollbackStep]:
     shared_logs = not context.config.features.rollback_deletes_logs
     base_files_only = shared_logs and failed.is_compaction and not restoring and not failed.instant.is_completed
     # Those that may have given their name to log files of the instant (is_named_after_another).
@@ -170,15 +172,15 @@ def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, resto
             if name is None:
                 continue
             if name.instant == failed.time:
-                is_undone = not (base_files_only and isinstance(name, LogFileName))
+                goes = not (base_files_only and isinstance(name, LogFileName))
             else:
                 may_be = isinstance(name, LogFileName) and name.instant in clusterings
-                is_undone = may_be and is_named_after_another(context.storage, failed.time, partition, info.name)
-            if is_undone:
+                goes = may_be and is_named_after_another(context.storage, failed.time, partition, info.name)
+            if goes:
                 yield deletion_of(info)
     appends = failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
     if shared_logs and appends and not failed.is_compaction:
-        yield from _cancelled_blocks(context, failed, timeline)
+        yield from _blocks_to_roll_back(context, failed, timeline)
 
 
 def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> list[str]:
@@ -189,7 +191,7 @@ def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> li
     return context.view(timeline, "off").partitions()
 
 
-def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline) -> Iterator[FileUndo]:
+def _blocks_to_roll_back(context: TableContext, failed: Failed, timeline: Timeline) -> Iterator[RollbackStep]:
     """Table version 6: the log files of older slices that hold blocks of the instant (getRollbackRequestToAppend), by
     their headers. Its metadata or profile names the file groups; without one every one may be concerned.
     """
@@ -209,7 +211,7 @@ def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline)
                     context, item.log_files, failed.time, torn=appended is not None and not failed.instant.is_completed
                 )
                 if blocks:
-                    yield FileUndo(partition, item.file_group.file_id, item.base_instant, log_blocks=blocks)
+                    yield RollbackStep(partition, item.file_group.file_id, item.base_instant, log_blocks=blocks)
 
 
 def _files_with_blocks(context: TableContext, files: Iterable[DataFile], instant: str, *, torn: bool) -> dict[str, int]:
@@ -230,7 +232,7 @@ def _has_block(context: TableContext, file: DataFile, instant: str, torn: bool) 
     return False
 
 
-def sizes_of(context: TableContext, steps: Iterable[FileUndo]) -> Mapping[str, int]:
+def sizes_of(context: TableContext, steps: Iterable[RollbackStep]) -> Mapping[str, int]:
     """The files that `steps` delete and that are there now, by path, with their sizes in bytes."""
     deleted = {(step.partition, name) for step in steps for name in step.delete}
     listed = list_partitions(context.storage, {partition for partition, _ in deleted})
@@ -238,10 +240,14 @@ def sizes_of(context: TableContext, steps: Iterable[FileUndo]) -> Mapping[str, i
 
 
 def used_log_file(
-    context: TableContext, timeline: Timeline, instant: str, steps: Iterable[FileUndo], undone: Collection[str] = ()
+    context: TableContext,
+    timeline: Timeline,
+    instant: str,
+    steps: Iterable[RollbackStep],
+    rolled_back: Collection[str] = (),
 ) -> str | None:
-    """The path of a log file that `steps`, which undo `instant`, delete although it holds rows of another completed
-    instant that is none of `undone`; None where there is none.
+    """The path of a log file that `steps`, which roll back `instant`, delete although it holds rows of another
+    completed instant that is none of `rolled_back`; None where there is none.
 
     In layout 1 other writers append to the slice that a log file is named after. Real Hudi plans to delete the logs of
     a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).
@@ -258,7 +264,7 @@ def used_log_file(
     committed = CommittedInstants.of(timeline)
 
     def is_other(time_of: str) -> bool:
-        return time_of != instant and time_of not in undone and committed(time_of)
+        return time_of != instant and time_of not in rolled_back and committed(time_of)
 
     def is_used(file: DataFile) -> bool:
         return has_counting_block(context.storage, file, is_other)

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.restore.verb import restore
-from hudi_core.services.rollback.files_to_undo import plan_undo
+from hudi_core.services.rollback.files_to_roll_back import rollback_steps
 from hudi_core.services.rollback.verb import request_rollback, rollback
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
@@ -139,7 +139,7 @@ def _planned_names(table: Path, failed: str, log: Path) -> list[str]:
     """How a plan to roll the write back names the log file."""
     context = open_context(table)
     (pending,) = (item for item in context.active.load().pending() if item.requested_time == failed)
-    steps = plan_undo(context, pending, context.active.load())
+    steps = rollback_steps(context, pending, context.active.load())
     return [name for step in steps for name in step.delete if name == log.name]
 
 
