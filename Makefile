@@ -12,7 +12,7 @@ export PATH := $(BIN):$(PATH)
 export AIRFLOW_HOME ?= $(XDG_CACHE_HOME)/airflow-tests
 ARGS ?= --help
 
-.PHONY: help demo demo-up demo-down test test-fast soak lint format zip hudictl bench options lock clean
+.PHONY: help demo demo-up demo-down test test-fast conformance soak lint format zip hudictl bench options lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,11 +45,14 @@ test: $(VENV)/.done lint ## every test; what CI runs
 test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow
 	@bash tests/run_fast.sh
 
+conformance: $(VENV)/.done ## every golden table, service, version and index, most of it with real Hudi as judge
+	@$(BIN)/python -m benchmarks.sweeps conformance
+
 soak: $(VENV)/.done ## damaged inputs, kills of every service, races on versitygw, the web UI, the demo, the first hour
 	@$(BIN)/python -m benchmarks.fuzz
 	@$(BIN)/python -m benchmarks.hostile
 	@$(BIN)/python -m benchmarks.forms
-	@$(BIN)/python -m benchmarks.sweeps
+	@$(BIN)/python -m benchmarks.sweeps soak
 	@$(BIN)/python -m benchmarks.soak
 	@$(BIN)/python -m benchmarks.soak_airflow
 	@$(BIN)/python -m benchmarks.first_hour

@@ -1,10 +1,9 @@
-"""The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`.
+"""The tests that are too long for `make test`: `python -m benchmarks.sweeps conformance`, or `soak`.
 
-Stores benchmarks/results/sweeps.json; ends with 1 when a test failed. What is marked soak: every service killed at
-every operation on the storage, on every table and by every form of death; metadata tables of all partition types
-created, kept and judged by real Hudi; ten minutes of random programs on each table version; memory at full size. And
-real Hudi judges every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on
-versitygw.
+Stores benchmarks/results/conformance.json or sweeps.json; ends with 1 when a test failed. `conformance` is every
+service on every golden table of every version, and every index, most of it with real Hudi as judge: the cases that
+`make test` leaves out. `soak` is every service killed at every operation on the storage, by every form of death, ten minutes of
+random programs on each table version, memory at full size, and on versitygw what `make test` runs on moto.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from benchmarks.measure import head_commit, machine
 from tests.support.junit_report import counts
 
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results" / "sweeps.json"
+RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)
@@ -39,59 +38,77 @@ class Sweep:
 
 INTEROP = "tests/interop/test_metadata"
 CORE = "tests/unit/hudi_core"
-SOAKED = {
-    "faults with every kind": (
-        3,
-        ("tests/faults/test_services_fully_indexed.py", "tests/faults/test_compaction_fully_indexed.py"),
-    ),
-    "faults": (6, ("tests/faults",)),
+Marked = Mapping[str, tuple[int, Sequence[str]]]
+CONFORMANCE: Marked = {
     "golden tables by a metadata table of ours": (4, (f"{INTEROP}_golden.py",)),
     "metadata tables made and kept": (1, (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py")),
     "services with every kind judged by real Hudi": (1, (f"{INTEROP}_services.py",)),
     "indexing beside a writer": (1, (f"{INTEROP}_indexing.py",)),
     "the next writer behind an index": (2, ("tests/interop/test_next_writer.py",)),
-    "metadata tables without a JVM": (
-        4,
-        (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),
-    ),
+    "what writers leave out of indexes": (1, ("tests/interop/test_index_matrix.py",)),
+    "metadata tables without a JVM": (4, (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden")),
     "base files of pages and copies": (1, ("tests/interop/test_parquet_files.py", f"{CORE}/codec/parquet")),
     "rewrites of golden tables": (16, ("tests/interop/test_rewrites_golden.py",)),
     "compactions planned by us": (
         1,
         ("tests/interop/test_compaction_planning.py", "tests/interop/test_compaction_planning_golden.py"),
     ),
-    "random programs": (1, ("tests/torture",)),
-    "memory and the rest": (6, ("tests",)),
+    "what else real Hudi judges": (4, ("tests/interop",)),
+    "kills and races": (1, ("tests/faults",)),
+    "units, contracts and DAGs": (2, ("tests",)),
 }
-"""What is marked soak: how many parts it is cut into, each stored on its own, and the paths that hold it.
+SOAK: Marked = {
+    "faults with every kind": (
+        3,
+        ("tests/faults/test_services_fully_indexed.py", "tests/faults/test_compaction_fully_indexed.py"),
+    ),
+    "faults": (6, ("tests/faults",)),
+    "random programs": (1, ("tests/torture",)),
+    "memory and the rest": (1, ("tests",)),
+}
+"""What has the marker: how many parts it is cut into, each stored on its own, and the paths that hold it.
 
 A path also holds what lies in it and is not named before.
 """
 
 
-def soaked() -> dict[str, Sweep]:
-    """Each test marked soak in one sweep."""
-    found: dict[str, Sweep] = {}
+def sweeps_of(marker: str, marked: Marked) -> dict[str, Sweep]:
+    """Each test of the marker in one sweep."""
+    sweeps: dict[str, Sweep] = {}
     before: list[str] = []
-    for name, (parts, paths) in SOAKED.items():
-        chosen = ["-m", "soak", *(f"--ignore={path}" for path in before), *paths]
+    for name, (parts, paths) in marked.items():
+        chosen = ["-m", marker, *(f"--ignore={path}" for path in before), *paths]
         cuts = [f"{number}/{parts}" for number in range(1, parts + 1)] if parts > 1 else []
-        found |= {f"{name} {cut}": Sweep([*chosen, "--part", cut]) for cut in cuts} or {name: Sweep(chosen)}
+        sweeps |= {f"{name} {cut}": Sweep([*chosen, "--part", cut]) for cut in cuts} or {name: Sweep(chosen)}
         before += paths
-    return found
+    return sweeps
 
 
-SWEEPS = {
-    **soaked(),
-    "services judged by real Hudi": Sweep(["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}),
-    "locks and services on versitygw": Sweep(
-        [
-            f"tests/contract/test_{name}.py"
-            for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")
-        ],
-        {"AIRFLOW_HUDI_S3_SERVER": "versitygw"},
+TIERS: Mapping[str, tuple[Path, Mapping[str, Sweep]]] = {
+    "conformance": (
+        RESULTS / "conformance.json",
+        {
+            **sweeps_of("conformance", CONFORMANCE),
+            "services judged by real Hudi": Sweep(
+                ["tests/interop/test_services.py"], {"AIRFLOW_HUDI_ALL_SERVICES": "1"}
+            ),
+        },
+    ),
+    "soak": (
+        RESULTS / "sweeps.json",
+        {
+            **sweeps_of("soak", SOAK),
+            "locks and services on versitygw": Sweep(
+                [
+                    f"tests/contract/test_{name}.py"
+                    for name in ("locks", "lock_races", "probe_store", "completion_races", "services_s3")
+                ],
+                {"AIRFLOW_HUDI_S3_SERVER": "versitygw"},
+            ),
+        },
     ),
 }
+"""Where the results of a tier are stored, and its sweeps."""
 
 
 def run(sweep: Sweep) -> dict[str, Any]:
@@ -119,10 +136,10 @@ def run_failed(sweep: Sweep, head: str, before: Mapping[str, Any]) -> dict[str, 
     return {**before, **now, "passed": before["passed"] + again["passed"], "again": again}
 
 
-def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
+def store(path: Path, name: str, result: Mapping[str, Any], known: Collection[str]) -> None:
     """Puts the result of one sweep among those of others, which stay: each says at which commit it was.
 
-    Two runs may do so side by side. What no sweep is called any more goes.
+    Two runs may do so side by side. What is not among the `known` names of sweeps goes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
@@ -130,34 +147,39 @@ def store(path: Path, name: str, result: Mapping[str, Any]) -> None:
         file.seek(0)
         text = file.read()
         before = json.loads(text)["sweeps"] if text else {}
-        sweeps: dict[str, Any] = {**{known: before[known] for known in before if known in SWEEPS}, name: result}
-        found = {"machine": machine(), "passed": sum(item["passed"] for item in sweeps.values()), "sweeps": sweeps}
+        sweeps: dict[str, Any] = {**{sweep: before[sweep] for sweep in before if sweep in known}, name: result}
+        stored = {"machine": machine(), "passed": sum(one["passed"] for one in sweeps.values()), "sweeps": sweeps}
         file.truncate(0)
-        file.write(json.dumps(found, indent=2) + "\n")
+        file.write(json.dumps(stored, indent=2) + "\n")
 
 
 def main() -> int:
     """Runs the sweeps, stores what became of each, and prints it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sweeps", default=",".join(SWEEPS), help=f"with commas between them: {', '.join(SWEEPS)}")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("tier", choices=TIERS)
+    parser.add_argument("--sweeps", default="", help="with commas between them; without it all of the tier")
+    parser.add_argument("--output", type=Path, help="where to store the results, if not in benchmarks/results")
     parser.add_argument(
         "--failed", action="store_true", help="run what failed of them at last again, and add what passes now"
     )
     chosen = parser.parse_args()
+    results, sweeps = TIERS[chosen.tier]
+    output = chosen.output or results
+    names = chosen.sweeps.split(",") if chosen.sweeps else list(sweeps)
     head = head_commit()
-    done = {}
-    before = json.loads(chosen.output.read_text())["sweeps"] if chosen.failed else {}
-    for name in chosen.sweeps.split(","):
+    codes = []
+    before = json.loads(output.read_text())["sweeps"] if chosen.failed else {}
+    for name in names:
         if chosen.failed and not before.get(name, {}).get("failures"):
             continue
-        done[name] = (
-            run_failed(SWEEPS[name], head, before[name]) if chosen.failed else {"commit": head, **run(SWEEPS[name])}
+        result = (
+            run_failed(sweeps[name], head, before[name]) if chosen.failed else {"commit": head, **run(sweeps[name])}
         )
         # After every sweep: a run of hours that is stopped has its results so far.
-        store(chosen.output, name, done[name])
-        print(json.dumps(done[name]))
-    return 0 if all(item["pytest"] == 0 and not item["failed"] for item in done.values()) else 1
+        store(output, name, result, sweeps)
+        print(json.dumps(result))
+        codes.append(result["pytest"] or result["failed"])
+    return 1 if any(codes) else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import WRITTEN, GoldenCase, open_case, reported_table
 from tests.support.stale_indexes import StaleTable, stale_table
-from tests.support.suite_parts import leave_cases_to_soak, part_of
+from tests.support.tiers import part_of
 
 # The cyclic collector at its default takes a twelfth of the CPU time of the unit tests (42.5 s of 939 tests, 38.9 so).
 gc.set_threshold(200_000, 20, 100)
@@ -27,14 +27,13 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """See tests/support/suite_parts.py."""
+    """See tests/support/tiers.py."""
     parser.addoption("--part", help="the part of the chosen tests to run, as in 2/4")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Marks before -m and -k choose, and cuts behind them."""
-    leave_cases_to_soak(items)
+    """Cuts a run into parts behind -m and -k."""
     chosen = yield
     part = config.getoption("--part")
     if part is not None:

@@ -2,7 +2,7 @@
 # The tests of `make test`: nine parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM. Interop is one long chain of jobs of real Hudi: the other parts give way to it. The unit tests
 # of hudi_core and hudi_health that are not slow run under coverage, all others without it. A skipped test is a failure:
-# a part that is missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/internals/testing.md).
+# a part that is missing gets installed, not passed over. Markers name the other tiers (docs/internals/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,12 +12,12 @@ export COVERAGE_JSON="$scratch/coverage.json"
 python -m tests.interop.bundle >/dev/null || exit 1
 
 part() { # name, options and paths
-    local name="$1" code started=$SECONDS niceness=10 chosen="not soak"
+    local name="$1" code started=$SECONDS niceness=10 chosen="not conformance and not soak"
     shift
     case "$name" in
     interop) niceness=0 ;;
-    slow) chosen="slow and not soak" ;;
-    inside) chosen="not slow and not soak" ;;
+    slow) chosen="slow and not conformance and not soak" ;;
+    inside) chosen="not slow and not conformance and not soak" ;;
     esac
     nice -n "$niceness" pytest -q -m "$chosen" --durations=8 --basetemp="$TMPDIR/$name" \
         --junitxml="$scratch/$name.xml" "$@" >"$scratch/$name.log" 2>&1

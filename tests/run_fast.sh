@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 part() { # name, paths and options
     local name="$1" code
     shift
-    pytest -q -m "not slow and not soak and not spark and not hudi and not airflow" --basetemp="$TMPDIR/$name" "$@" \
+    pytest -q -m "not (slow or conformance or soak or spark or hudi or airflow)" --basetemp="$TMPDIR/$name" "$@" \
         >"$scratch/$name.log" 2>&1
     code=$?
     sed "1i == $name" "$scratch/$name.log"

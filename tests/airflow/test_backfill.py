@@ -88,7 +88,7 @@ def test_shipped_dags_that_ignore_the_interval_refuse_a_backfill(
     assert found == {**refused, "own": (None, of_moments)}
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.spark
 def test_the_first_run_of_a_backfill_does_the_work_of_all(
     golden: Callable[[str, str], GoldenCase], tmp_path: Path
@@ -108,7 +108,7 @@ def test_the_first_run_of_a_backfill_does_the_work_of_all(
     assert (result["action"], result["state"], result["files_deleted"] > 0) == ("clean", "completed", True)
 
 
-@pytest.mark.soak  # on SQLite, Airflow's services lock each other out where the machine is busy
+@pytest.mark.conformance  # on SQLite, Airflow's services lock each other out where the machine is busy
 @pytest.mark.parametrize("killed", [0, 3])
 def test_a_backfill_overwrites_each_interval_once(
     golden: Callable[[str, str], GoldenCase], tmp_path: Path, killed: int
@@ -130,7 +130,7 @@ def test_a_backfill_overwrites_each_interval_once(
     assert places(read_rows(table)) == places(pa.concat_tables([*kept, within(rows, *names, outside=True)]))
 
 
-@pytest.mark.soak  # as above
+@pytest.mark.conformance  # as above
 def test_a_backfill_deletes_each_interval_once(golden: Callable[[str, str], GoldenCase], tmp_path: Path) -> None:
     """Three days side by side, each with a partition of its own; the same backfill again changes nothing, also where a
     partition has been written anew.

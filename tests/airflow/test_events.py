@@ -23,7 +23,7 @@ from tests.support.overwrites import commit_of, overwrite, own_rows, put_source,
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.conformance]
 
 Golden = Callable[[str, str], GoldenCase]
 LATEST_SECONDS = 30

@@ -54,7 +54,7 @@ def fail_newest_write(table: Path) -> str:
     return newest.requested_time
 
 
-@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.soak), "9"])
+@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.conformance), "9"])
 def test_failed_writes_go_then_old_files_then_old_instants(
     golden: Golden, airflow_environment: dict[str, str], version: str
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_late_source_is_waited_for(golden: Golden, airflow_environment: dict[s
     assert places(read_rows(table)) == places(pa.concat_tables([kept, within(rows, partition, outside=True)]))
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_nothing_to_maintain_is_a_reason(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "mor_basic").table
 
@@ -251,7 +251,7 @@ def test_a_fleet_is_served_by_its_policies(golden: Golden, airflow_environment: 
         assert_same_rows(read_rows(case.table), before)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_run_with_a_failed_service_has_failed(
     golden: Golden, airflow_environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -304,7 +304,7 @@ def test_a_changed_partition_is_clustered(golden: Golden, airflow_environment: d
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
     commits = [instant.requested_time for instant in timeline(table).commits()]
@@ -327,7 +327,7 @@ def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environmen
     assert results[-1]["tasks"]["savepoint"] == "skipped"
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "savepoint_mor").table
     (target,) = timeline(table).of_actions("savepoint").requested_times
@@ -342,7 +342,7 @@ def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, 
     assert timeline(table).of_actions("savepoint").instants == ()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "compaction_inflight").table
     (instant,) = pending(table, "compaction")
@@ -374,7 +374,7 @@ def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environ
     assert pending(table, "compaction") == []
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_healthy_table_is_not_probed_unasked(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "mor_basic").table
 
@@ -430,7 +430,7 @@ def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: di
     assert again["tasks"] == {"build": "skipped", "validate": "skipped"}
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.conformance)])
 def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
     table = golden(version, "clustering_requested_cow").table
     rows = read_rows(table)
@@ -449,7 +449,7 @@ def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str,
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
     table = golden(version, "cow_basic").table
@@ -477,7 +477,7 @@ def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dic
     assert_same_rows(read_rows(table), rows, ignore=())
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_drill_that_cannot_break_the_table_fails_and_keeps_its_savepoint(
     golden: Golden, airflow_environment: dict[str, str]
 ) -> None:

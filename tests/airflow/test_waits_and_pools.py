@@ -30,7 +30,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source, within
 from tests.support.table_invariants import read_rows
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.conformance]
 
 POOL = "large tables"
 DAGS = """

@@ -25,7 +25,9 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-@pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), pytest.param("8", 0, marks=pytest.mark.soak), ("9", 2)])
+@pytest.mark.parametrize(
+    ("folder", "lost_answers"), [("6", 2), pytest.param("8", 0, marks=pytest.mark.conformance), ("9", 2)]
+)
 def test_the_same_files_as_on_the_local_disk(folder: str, lost_answers: int, server: S3Server, golden: Golden) -> None:
     """Also when the store carries a conditional PUT out and the answer is lost."""
     case = golden(folder, "archived_timeline_mor")

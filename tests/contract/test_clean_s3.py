@@ -27,8 +27,10 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-@pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), pytest.param("8", 0, marks=pytest.mark.soak), ("9", 0)])
-@pytest.mark.parametrize("name", [CASES[0], pytest.param(CASES[1], marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("folder", "lost_answers"), [("6", 2), pytest.param("8", 0, marks=pytest.mark.conformance), ("9", 0)]
+)
+@pytest.mark.parametrize("name", [CASES[0], pytest.param(CASES[1], marks=pytest.mark.conformance)])
 def test_a_clean_of_real_hudi_is_run(
     name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden
 ) -> None:

@@ -36,7 +36,7 @@ QUICK = {("6", "mor_compaction_requested", 2), ("8", "compaction_inflight", 0), 
 @pytest.mark.parametrize(
     ("version", "case", "lost_answers"),
     [
-        pytest.param(*case, lost, marks=() if (*case, lost) in QUICK else pytest.mark.soak)
+        pytest.param(*case, lost, marks=() if (*case, lost) in QUICK else pytest.mark.conformance)
         for case in CASES
         for lost in (0, 2)
     ],

@@ -45,7 +45,7 @@ def races_of(
     soak`.
     """
     found = [(*race, layout) for race in races for layout in (1, 2)]
-    marked = [pytest.param(*race, marks=() if race in quick else pytest.mark.soak) for race in found]
+    marked = [pytest.param(*race, marks=() if race in quick else pytest.mark.conformance) for race in found]
     return pytest.mark.parametrize(("where", "writers", "rounds", "layout"), marked)
 
 
@@ -125,7 +125,7 @@ def test_writers_that_take_each_other_for_dead_complete_no_instant_twice(
     assert races(table(where), layout, writers, rounds_of(where, rounds), all_dead=True) == []
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.conformance)])
 def test_the_race_finds_a_storage_that_checks_then_puts(
     table: Callable[[str], Storage], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -432,7 +432,7 @@ def test_failed_attempts_are_made_again_in_threads(tmp_path: Path) -> None:
     exchange_at_last(LocalEngine(2), tmp_path)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_failed_attempts_are_made_again_in_spark(tmp_path: Path, spark: Any) -> None:
     """In a process of its own: the tests' session tries no task twice, and a process has one session."""
     # The fixture is requested for the environment that it sets.

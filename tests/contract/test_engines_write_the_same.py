@@ -164,7 +164,7 @@ def test_a_clustering_by_every_engine(
     assert len(found["threads"]) >= 3
 
 
-@pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.soak) for version in "68"), "9"])
+@pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.conformance) for version in "68"), "9"])
 def test_an_initialized_index_by_every_engine(golden: Golden, engines: dict[str, Engine], version: str) -> None:
     table = golden(version, "mor_basic").table
     request = MetadataCreateRequest(str(table), partitions=("column_stats", "record_index"), options=INDEXES)

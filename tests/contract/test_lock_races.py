@@ -56,11 +56,11 @@ RACES = pytest.mark.parametrize(
     [
         ("local", 16),
         ("s3", 8),
-        pytest.param("local", 8, marks=pytest.mark.soak),
-        pytest.param("s3", 16, marks=pytest.mark.soak),
+        pytest.param("local", 8, marks=pytest.mark.conformance),
+        pytest.param("s3", 16, marks=pytest.mark.conformance),
     ],
 )
-WRITERS = pytest.mark.parametrize("writers", [8, pytest.param(16, marks=pytest.mark.soak)])
+WRITERS = pytest.mark.parametrize("writers", [8, pytest.param(16, marks=pytest.mark.conformance)])
 
 
 def locks_of(spec: LockSpec, writers: int, storage: Storage | None = None) -> list[Any]:
@@ -98,8 +98,8 @@ def test_one_writer_takes_the_lock_in_zookeeper(zookeeper: str, writers: int) ->
     ("writers", "rounds"),
     [
         (8, MOTO_ROUNDS),
-        pytest.param(8, ROUNDS, marks=pytest.mark.soak),
-        pytest.param(16, ROUNDS, marks=pytest.mark.soak),
+        pytest.param(8, ROUNDS, marks=pytest.mark.conformance),
+        pytest.param(16, ROUNDS, marks=pytest.mark.conformance),
     ],
 )
 def test_one_writer_takes_the_lock_in_dynamodb(dynamodb: str, writers: int, rounds: int) -> None:
@@ -111,7 +111,7 @@ def too_weak(found: list[Round]) -> str:
     return f"a race test that passes here is too weak: {found}"
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.conformance)])
 def test_the_race_for_creates_finds_a_check_then_put(table: Callable[..., LockSpec], where: str) -> None:
     storage = cast(Storage, CheckThenPut(table("filesystem", where).storage))
     found = race_for_creates(storage, 8, CONTROL_ROUNDS)
@@ -124,7 +124,7 @@ def test_the_race_for_creates_finds_a_check_then_put(table: Callable[..., LockSp
         ("filesystem", "local"),
         ("lease", "local"),
         ("filesystem", "s3"),
-        pytest.param("lease", "s3", marks=pytest.mark.soak),
+        pytest.param("lease", "s3", marks=pytest.mark.conformance),
     ],
 )
 def test_the_race_for_locks_finds_a_check_then_put(table: Callable[..., LockSpec], provider: str, where: str) -> None:
@@ -164,7 +164,7 @@ def test_the_race_for_locks_finds_a_check_then_put_in_dynamodb(dynamodb: str) ->
     assert several(found), too_weak(found)
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak), "memory"])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.conformance), "memory"])
 def test_the_probe_trusts_an_atomic_store_and_leaves_nothing_behind(table: Callable[..., LockSpec], where: str) -> None:
     storage = MemoryStorage() if where == "memory" else table("filesystem", where).storage
     report = probe(storage, writers=16, rounds=20)
@@ -175,7 +175,7 @@ def test_the_probe_trusts_an_atomic_store_and_leaves_nothing_behind(table: Calla
     assert storage.list_folders(FOLDER) == []
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.conformance)])
 def test_the_probe_finds_a_check_then_put(table: Callable[..., LockSpec], where: str) -> None:
     storage = cast(Storage, CheckThenPut(table("filesystem", where).storage))
     report = probe(storage, writers=8, rounds=CONTROL_ROUNDS)

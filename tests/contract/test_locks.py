@@ -190,7 +190,7 @@ def kill_a_holder(spec: LockSpec, *, lease_ms: int, elsewhere: bool) -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    [pytest.param(name, marks=pytest.mark.soak) if name.endswith("-s3") else name for name in PROVIDERS],
+    [pytest.param(name, marks=pytest.mark.conformance) if name.endswith("-s3") else name for name in PROVIDERS],
     indirect=True,
 )
 def test_a_killed_holder_on_another_machine_is_succeeded_when_its_time_is_over(spec: LockSpec) -> None:
@@ -245,7 +245,7 @@ def test_a_table_on_s3_is_locked_by_the_same_options(s3: RacingServer, provider:
         "filesystem-local",
         "lease-s3",
         "dynamodb",
-        *(pytest.param(name, marks=pytest.mark.soak) for name in ("filesystem-s3", "lease-local")),
+        *(pytest.param(name, marks=pytest.mark.conformance) for name in ("filesystem-s3", "lease-local")),
     ],
 )
 def test_a_killed_holder_on_this_machine_is_succeeded_at_once(make: Callable[[str], LockSpec], name: str) -> None:

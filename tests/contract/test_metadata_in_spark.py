@@ -128,7 +128,7 @@ def test_records_are_staged_before_the_lock_with_the_same_bytes(golden: Golden, 
     assert (ours.groups, ours.wholes) == (theirs.groups, theirs.wholes)
 
 
-@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.soak), "9"])
+@pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.conformance), "9"])
 def test_a_compaction_updates_every_partition_type(golden: Golden, spark: Any, version: str) -> None:
     table, engine = golden(version, "mdt_all_mor").table, Counted(spark)
     instant, pending, rows = plan_all(table), pending_instants(table), read_rows(table)

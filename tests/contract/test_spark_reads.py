@@ -140,7 +140,7 @@ def column_types(schema: dict[str, Any]) -> dict[str, Any]:
 def on_both(quick: Collection[tuple[str, str]]) -> list[Any]:
     """Every read, on Spark Connect in `make test` only those of some tables."""
     return [
-        pytest.param(kind, *read, marks=() if kind == "classic" or read[:2] in quick else pytest.mark.soak)
+        pytest.param(kind, *read, marks=() if kind == "classic" or read[:2] in quick else pytest.mark.conformance)
         for kind in ("classic", "connect")
         for read in READS
     ]

@@ -137,7 +137,7 @@ def test_a_job_of_several_tables_is_one_session_with_results_of_each(golden: Gol
     assert job.log.read_text().count("Running Spark version") == 1
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_spark_submit_runs_the_zip_and_ends_with_one_result_line(golden: Golden, tmp_path: Path) -> None:
     case = golden("6", "mor_compaction_requested")
     job = Submitted(RunRequest(case.table.as_uri(), "compaction", owner="a test"), tmp_path)
@@ -164,7 +164,7 @@ def test_a_job_that_is_terminated_releases_the_instant(golden: Golden, tmp_path:
     assert_compacted(case)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "mor_compacted").table
     before = HudiTable.open(str(table)).read()
@@ -191,7 +191,7 @@ def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Pa
     assert_metadata_true(table)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, tmp_path: Path) -> None:
     table = golden("8", "failed_inflight_mor").table
     (failed,) = HudiTable.open(str(table)).timeline().pending()

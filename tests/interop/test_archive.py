@@ -135,7 +135,7 @@ def archive_of(table: Path) -> Any:
 
 
 @pytest.fixture(
-    scope="module", params=[*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"]
+    scope="module", params=[*(pytest.param(version, marks=pytest.mark.conformance) for version in ("6", "8")), "9"]
 )
 def tables(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """The version, the copy that we archived and the copy that real Hudi archived."""

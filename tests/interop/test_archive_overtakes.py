@@ -109,7 +109,7 @@ def test_real_hudi_compacts_all_log_files_behind_our_archival(hudi_1_2: RealHudi
         table.check()
 
 
-@pytest.mark.parametrize("version", [pytest.param("8", marks=pytest.mark.soak), "9"])
+@pytest.mark.parametrize("version", [pytest.param("8", marks=pytest.mark.conformance), "9"])
 def test_real_hudi_goes_on_behind_a_restore_that_we_archived(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:

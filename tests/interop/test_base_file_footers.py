@@ -42,7 +42,7 @@ MODES = ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite")
 OLD = dt.date(1500, 3, 1)
 
 
-@pytest.fixture(params=["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.soak)])
+@pytest.fixture(params=["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.conformance)])
 def hudi(request: pytest.FixtureRequest) -> Iterator[RealHudi]:
     found: RealHudi = request.getfixturevalue(request.param)
     yield found

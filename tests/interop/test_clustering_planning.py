@@ -115,7 +115,7 @@ class Subject:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(item, marks=() if item == "6" else pytest.mark.soak) for item in JUDGES]
+    scope="module", params=[pytest.param(item, marks=() if item == "6" else pytest.mark.conformance) for item in JUDGES]
 )
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
@@ -188,7 +188,7 @@ def same_plans(subject: Subject, options: dict[str, str], folder: Path) -> Clust
 
 
 @pytest.mark.parametrize(
-    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.soak) for case in CASES]
+    "case", [case if case in QUICK else pytest.param(case, marks=pytest.mark.conformance) for case in CASES]
 )
 def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     ours = same_plans(subject, CASES[case], tmp_path)
@@ -197,7 +197,7 @@ def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, t
     assert (ours is None) == is_none
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_by_the_hour_the_partitions_are_those_that_real_hudi_takes(subject: Subject, tmp_path: Path) -> None:
     """More partitions than a day has hours, so that each hour has one; asked again where it ended meanwhile."""
     days = tuple(f"2024/01/{day:02d}" for day in range(1, 28))
@@ -214,7 +214,7 @@ def test_by_the_hour_the_partitions_are_those_that_real_hudi_takes(subject: Subj
     assert [item.partition for item in ours.slices] == [*days[hour::24]]
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("case", SINCE_1_2)
 def test_the_plan_is_the_one_that_hudi_1_2_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     if subject.version != "9":
@@ -234,7 +234,7 @@ def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: 
     table.goes_on()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_partitions_that_our_plan_left_out_are_in_real_hudis_next(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
     (done,) = table.run("run", service="clustering", schedule=True, options=plan(groups="1")).instants

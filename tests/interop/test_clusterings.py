@@ -1,6 +1,6 @@
 """Real Hudi judges clusterings that we ran: rows, metadata table, filters through every index, and what it writes next.
 
-`make test` takes two tables, `make soak` every order on every table with indexes.
+`make test` takes two tables, `make conformance` every order on every table with indexes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def indexed() -> Iterator[Any]:
     for version, case in WITH_INDEXES:
         for order in ORDERS:
             chosen = (version, case, order)
-            yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.soak)
+            yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.conformance)
 
 
 @pytest.mark.parametrize(("version", "name", "order"), indexed())
@@ -85,7 +85,7 @@ def test_every_index_leads_to_the_new_file_groups(
     table.go_on()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("order", list(ORDERS))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", list(JUDGES))
@@ -110,7 +110,7 @@ def test_real_hudi_clusters_on_top(
     assert table.is_mor == (kind == MOR)
 
 
-@pytest.mark.parametrize("version", ["6", "8", pytest.param("9", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["6", "8", pytest.param("9", marks=pytest.mark.conformance)])
 def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
     """The inflight file that a dead run leaves names file groups, and Hudi's is empty, as ours behind the commit: it
     rolls the dead run back, runs the plan, and archives what we and it clustered.
@@ -147,7 +147,7 @@ def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, 
     table.goes_on()
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.conformance)])
 def test_a_plan_that_resizes_buckets_is_left_to_hudi(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:

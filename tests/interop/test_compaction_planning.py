@@ -129,7 +129,7 @@ class Subject:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(item, marks=pytest.mark.soak if item == "8" else ()) for item in JUDGES]
+    scope="module", params=[pytest.param(item, marks=pytest.mark.conformance if item == "8" else ()) for item in JUDGES]
 )
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])

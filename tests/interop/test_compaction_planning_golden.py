@@ -1,6 +1,6 @@
 """Golden merge-on-read tables without pending work: we plan a compaction, and real Hudi runs it; or we run it, and real
-Hudi reads the rows and goes on. `make test` takes one table of a version, `make soak` all of them. And tables on which
-nothing is to be planned, or we say why where real Hudi is silent (docs/reference/differences.md).
+Hudi reads the rows and goes on. `make test` takes one table of a version, `make conformance` all of them. And tables on
+which nothing is to be planned, or we say why where real Hudi is silent (docs/reference/differences.md).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BY_DAY = (Strategy.DAY_BASED, Strategy.BOUNDED_PARTITION_AWARE, Strategy.UNBOUND
 def cases(in_test: set[tuple[str, str]]) -> Iterator[Any]:
     for version, name, info in golden_tables():
         if is_mor(info) and not name.startswith(NO_META):
-            yield pytest.param(version, name, marks=() if (version, name) in in_test else pytest.mark.soak)
+            yield pytest.param(version, name, marks=() if (version, name) in in_test else pytest.mark.conformance)
 
 
 def ours(chosen: GoldenCase, request: ScheduleRequest | RunRequest) -> Result:
@@ -142,7 +142,7 @@ def test_behind_a_failed_write_of_an_eager_writer_nothing_is_planned(golden: Gol
     check(hudi_0_15, chosen)
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.conformance)])
 def test_partitions_that_are_no_days_are_refused_where_hudi_is_silent_or_fails(
     golden: Golden, request: pytest.FixtureRequest, version: str
 ) -> None:

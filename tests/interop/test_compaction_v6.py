@@ -33,7 +33,7 @@ Golden = Callable[[str, str], GoldenCase]
 
 
 def cases(quick: Collection[str]) -> list[Any]:
-    return [pytest.param(case, marks=() if case in quick else pytest.mark.soak) for case in CASES]
+    return [pytest.param(case, marks=() if case in quick else pytest.mark.conformance) for case in CASES]
 
 
 def compact(table: Path) -> str:
@@ -116,7 +116,7 @@ def test_version_1_2_writes_and_compacts_at_table_version_6(golden: Golden, hudi
     assert_metadata_equals_storage(hudi_1_2, chosen)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_version_1_2_upgrades_the_table_to_version_9(golden: Golden, hudi_1_2: RealHudi, tmp_path: Path) -> None:
     chosen = serviced(golden, "mor_compaction_requested")
     write_on_top(

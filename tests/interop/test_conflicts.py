@@ -123,7 +123,7 @@ HALVES = {"6": 0, "8": 1, "9": 0}
 @pytest.mark.parametrize(
     ("version", "half"),
     [
-        pytest.param(version, half, marks=() if HALVES[version] == half else pytest.mark.soak)
+        pytest.param(version, half, marks=() if HALVES[version] == half else pytest.mark.conformance)
         for version in WORKERS
         for half in (0, 1)
     ],

@@ -86,7 +86,9 @@ def metadata_of(chosen: GoldenCase) -> str:
     return str((chosen.table / ".hoodie" / "metadata" / ".hoodie").is_dir()).lower()
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.soak) for case in SAME])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.conformance) for case in SAME]
+)
 def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tmp_path: Path, case: str) -> None:
     chosen, instant = scheduled(golden, hudi_0_15, case)
     theirs = tmp_path / "theirs" / case

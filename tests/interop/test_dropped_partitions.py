@@ -65,7 +65,7 @@ def test_hudi_reads_a_clean_of_a_partition_without_files(
     table.goes_on()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_ours_keeps_the_files_of_a_savepoint_with_which_hudis_deletes_the_folder(
     golden: Callable[[str, str], GoldenCase], hudi_1_2: RealHudi, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from tests.interop.judged import KINDS, MOR
 from tests.interop.real_hudi import RealHudi
 from tests.torture.explore import commit
 
-pytestmark = [pytest.mark.hudi, pytest.mark.soak]
+pytestmark = [pytest.mark.hudi, pytest.mark.conformance]
 
 WRITERS = {
     "0.15.0": ("6",),

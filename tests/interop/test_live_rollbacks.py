@@ -27,7 +27,7 @@ def chosen() -> Iterator[Any]:
     for version in JUDGES:
         for does in WON:
             in_test = (version, does) == ("9", "cluster")
-            yield pytest.param(version, does, marks=() if in_test else pytest.mark.soak)
+            yield pytest.param(version, does, marks=() if in_test else pytest.mark.conformance)
 
 
 @pytest.mark.parametrize(("version", "does"), chosen())

@@ -159,7 +159,7 @@ def zookeeper_options(address: str) -> dict[str, str]:
 
 
 @pytest.mark.hudi
-@pytest.mark.parametrize("version", ["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.conformance)])
 def test_real_hudis_zookeeper_lock_and_ours_exclude_each_other(
     request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path, version: str
 ) -> None:
@@ -167,7 +167,7 @@ def test_real_hudis_zookeeper_lock_and_ours_exclude_each_other(
 
 
 @pytest.mark.hudi
-@pytest.mark.parametrize("version", ["hudi_1_2", pytest.param("hudi_0_15", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["hudi_1_2", pytest.param("hudi_0_15", marks=pytest.mark.conformance)])
 def test_real_hudis_file_system_lock_and_ours_exclude_each_other(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:
@@ -182,7 +182,7 @@ def test_real_hudis_file_system_lock_and_ours_exclude_each_other(
 
 
 @pytest.mark.hudi
-@pytest.mark.parametrize("version", ["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.conformance)])
 def test_real_hudi_and_ours_contend_for_one_lock_file(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:

@@ -26,7 +26,7 @@ from tests.support.table_invariants import read_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
-LABELS = [*JUDGES, *(pytest.param(label, marks=pytest.mark.soak) for label in OTHERS)]
+LABELS = [*JUDGES, *(pytest.param(label, marks=pytest.mark.conformance) for label in OTHERS)]
 SERVICE = "log_compaction"
 PLACES = {"hoodie.optimized.log.blocks.scan.enable": "true"}
 THRESHOLDS = ("1", "2", "3", "5")
@@ -110,7 +110,7 @@ def test_we_run_what_real_hudi_planned(table: Judged) -> None:
     table.goes_on()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("table", [*JUDGES, *OTHERS], indirect=True)
 def test_real_hudi_runs_what_we_plan(table: Judged) -> None:
     """By each threshold it plans the same."""
@@ -130,7 +130,7 @@ def test_real_hudi_runs_what_we_plan(table: Judged) -> None:
             mine.goes_on()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("table", [*JUDGES, *OTHERS], indirect=True)
 def test_real_hudi_goes_on_behind_a_half_done_one(table: Judged) -> None:
     """Killed with a log file written, and right before the completion. It finds nothing of it; its own attempt at the

@@ -155,7 +155,7 @@ def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Tab
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.soak) for name in CASES]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.conformance) for name in CASES]
 )
 def test_rows_are_those_that_real_hudi_reads(
     hudi_0_15: RealHudi, hudi_1_2: RealHudi, tmp_path: Path, name: str
@@ -205,7 +205,9 @@ def plain(table: pa.Table) -> pa.Table:
     return table.drop_columns(["_hoodie_is_deleted"])
 
 
-@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", pytest.param("COMMIT_TIME_ORDERING", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "mode", ["EVENT_TIME_ORDERING", pytest.param("COMMIT_TIME_ORDERING", marks=pytest.mark.conformance)]
+)
 def test_partial_updates_out_of_order(hudi_1_2: RealHudi, tmp_path: Path, mode: str) -> None:
     """MERGE INTO writes partial-update blocks of other columns each time, out of order; whole rows come between.
 

@@ -1,7 +1,7 @@
 """Golden tables whose metadata table we rebuilt, with every partition type: real Hudi reads what it read before, by
 predicates that ask each index, too.
 
-`make test` takes a few tables of each version, `make soak` all of them.
+`make test` takes a few tables of each version, `make conformance` all of them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def cases() -> Iterator[Any]:
                 and (golden_root() / label / f"{case}.expected" / "snapshot.parquet").exists()
             ):
                 yield pytest.param(
-                    label, case, id=f"{label} {case}", marks=() if (label, case) in IN_TEST else pytest.mark.soak
+                    label, case, id=f"{label} {case}", marks=() if (label, case) in IN_TEST else pytest.mark.conformance
                 )
 
 

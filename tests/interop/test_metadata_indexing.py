@@ -176,7 +176,7 @@ CASES = [
 
 @pytest.mark.parametrize(
     ("label", "kind", "names"),
-    [pytest.param(*case, marks=() if case == IN_TEST else pytest.mark.soak) for case in CASES],
+    [pytest.param(*case, marks=() if case == IN_TEST else pytest.mark.conformance) for case in CASES],
 )
 def test_an_index_is_whole_though_a_writer_commits_five_times(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, kind: str, names: str
@@ -245,7 +245,7 @@ RESIZED = 3
 """File groups."""
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("label", JUDGES)
 def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(
     request: pytest.FixtureRequest, tmp_path: Path, label: str
@@ -304,7 +304,7 @@ def what_a_writer_meets(table: FullyIndexedTable) -> str:
     return "committed"
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("label", LABELS)
 def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
     """With another number of file groups than its options would give: it answers, tags and updates by them, and
@@ -347,7 +347,7 @@ MANY = 40
 """File groups, of which some stay empty."""
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("label", ["6", "6-by-1.2.0"])
 def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
     """1.2.0 takes the table to version 9, and begins another index by itself: under an instant that ours must stay

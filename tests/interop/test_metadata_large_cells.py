@@ -84,7 +84,7 @@ def blocks_of(base: Path) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(
-    "label", [pytest.param(label, marks=() if label == IN_TEST else pytest.mark.soak) for label in LABELS]
+    "label", [pytest.param(label, marks=() if label == IN_TEST else pytest.mark.conformance) for label in LABELS]
 )
 def test_real_hudi_reads_base_files_with_large_cells(
     request: pytest.FixtureRequest, tmp_path: Path, label: str

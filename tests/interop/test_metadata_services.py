@@ -1,7 +1,7 @@
 """Real Hudi judges golden tables of all partition types after each of our services.
 
 It reads by the metadata table what it reads by listing, answers point and range queries by our indexes, and writes on
-by them. `make test` takes one table of each version through a few services, `make soak` each service on its own.
+by them. `make test` takes one table of each version through a few services, `make conformance` each service on its own.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def started(golden: Golden, request: pytest.FixtureRequest, version: str, case: 
     return request.getfixturevalue(EVERY_JUDGE[version]), golden(version, case)
 
 
-@pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"])
+@pytest.mark.parametrize(
+    "version", [*(pytest.param(version, marks=pytest.mark.conformance) for version in ("6", "8")), "9"]
+)
 def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytest.FixtureRequest, version: str) -> None:
     hudi, case = started(golden, request, version, "mdt_all_mor")
     kinds = Served.of(hudi, case).kinds
@@ -75,7 +77,7 @@ def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytes
     table.write_by(BY_RECORD_INDEX)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("name", "version", "case"), EACH, ids=[f"{name}-{version}-{case}" for name, version, case in EACH]
 )

@@ -105,7 +105,7 @@ def copied(
 
 @pytest.mark.parametrize(
     ("label", "kind", "index", "way", "writer"),
-    [pytest.param(*case, marks=() if case in IN_TEST else pytest.mark.soak) for case in cases()],
+    [pytest.param(*case, marks=() if case in IN_TEST else pytest.mark.conformance) for case in cases()],
 )
 def test_what_is_listed_stays_listed_and_true(
     request: pytest.FixtureRequest,

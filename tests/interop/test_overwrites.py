@@ -1,7 +1,7 @@
 """Real Hudi judges tables that we overwrote and whose partitions we deleted: rows, metadata table, filters through
 every index, and what it writes next.
 
-`make test` takes two tables, `make soak` every table with indexes, and tables of both types.
+`make test` takes two tables, `make conformance` every table with indexes, and tables of both types.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ IN_TEST = {("8", "mdt_all_cow"), ("9", "mdt_all_mor")}
 
 def indexed() -> Iterator[Any]:
     for chosen in WITH_INDEXES:
-        yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.soak)
+        yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.conformance)
 
 
 def overwrite_half(table: Judged, scratch: Path, partition: str) -> None:
@@ -79,7 +79,9 @@ def test_every_index_leads_to_the_new_rows_and_to_none_that_went(
 def evolving() -> Iterator[Any]:
     for version in JUDGES:
         for kind in KINDS:
-            yield pytest.param(version, kind, marks=() if (version, kind) == ("9", KINDS[1]) else pytest.mark.soak)
+            yield pytest.param(
+                version, kind, marks=() if (version, kind) == ("9", KINDS[1]) else pytest.mark.conformance
+            )
 
 
 @pytest.mark.parametrize(("version", "kind"), evolving())
@@ -121,7 +123,7 @@ def combining() -> Iterator[Any]:
         for kind in KINDS:
             for combine in ("true", "false"):
                 chosen = (version, kind, combine)
-                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[1], "true") else pytest.mark.soak)
+                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[1], "true") else pytest.mark.conformance)
 
 
 @pytest.mark.parametrize(("version", "kind", "combine"), combining())
@@ -170,7 +172,7 @@ def test_real_hudi_writes_the_same_of_rows_with_one_key_and_of_deleted_ones(
     table.check()
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_writes_on_top(request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str) -> None:
@@ -207,7 +209,7 @@ def failed() -> Iterator[Any]:
     for version in JUDGES:
         for name in ("failed_inflight_cow", "failed_inflight_mor"):
             chosen = (version, name)
-            yield pytest.param(*chosen, marks=() if chosen == ("9", "failed_inflight_mor") else pytest.mark.soak)
+            yield pytest.param(*chosen, marks=() if chosen == ("9", "failed_inflight_mor") else pytest.mark.conformance)
 
 
 @pytest.mark.parametrize(("version", "name"), failed())
@@ -245,7 +247,7 @@ def bucketed() -> Iterator[Any]:
         for kind in KINDS:
             for key in ("id", "id,dt"):
                 chosen = (version, kind, key)
-                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[0], "id,dt") else pytest.mark.soak)
+                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[0], "id,dt") else pytest.mark.conformance)
 
 
 @pytest.mark.parametrize(("version", "kind", "key"), bucketed())
@@ -296,7 +298,7 @@ def timed() -> Iterator[Any]:
         for kind in ("cow", "mor"):
             for columns in ("dt", "a, dt"):
                 chosen = (version, kind, columns)
-                yield pytest.param(*chosen, marks=() if chosen == ("9", "mor", "a, dt") else pytest.mark.soak)
+                yield pytest.param(*chosen, marks=() if chosen == ("9", "mor", "a, dt") else pytest.mark.conformance)
 
 
 @pytest.mark.parametrize(("version", "kind", "columns"), timed())
@@ -361,7 +363,7 @@ DAYS = {
 }
 
 
-@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.conformance)])
 def test_real_hudi_finds_its_rows_where_partitions_are_times(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
 ) -> None:
@@ -386,7 +388,7 @@ def test_real_hudi_finds_its_rows_where_partitions_are_times(
             assert places(hudi.snapshot(table.base, metadata=True)) == before
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("version", list(JUDGES))
 def test_real_hudi_finds_rows_by_complex_keys_of_one_field(
     request: pytest.FixtureRequest, tmp_path: Path, version: str
@@ -406,7 +408,7 @@ def test_real_hudi_finds_rows_by_complex_keys_of_one_field(
     assert found["_hoodie_record_key"].to_pylist() == [f"{before}{value}" for value in found["id"].to_pylist()]
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_numbers_of_buckets_of_single_partitions_show_in_the_partition_that_is_written(
     hudi_1_2: RealHudi, tmp_path: Path
 ) -> None:
@@ -425,7 +427,7 @@ def test_numbers_of_buckets_of_single_partitions_show_in_the_partition_that_is_w
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param(version, marks=() if version == "8" else pytest.mark.soak) for version in JUDGES]
+    "version", [pytest.param(version, marks=() if version == "8" else pytest.mark.conformance) for version in JUDGES]
 )
 def test_files_without_partition_columns_that_the_schema_names(
     request: pytest.FixtureRequest, tmp_path: Path, version: str

@@ -90,7 +90,7 @@ def cluster(table: FullyIndexedTable) -> None:
     table.hudi.ask("service", base=str(table.base), name="cluster", instant=instant, options=options)
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("label", ["6", "8", "9"])
 def test_real_hudi_goes_on_with_files_of_pages_and_copies(

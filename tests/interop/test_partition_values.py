@@ -37,7 +37,7 @@ UNESCAPED = {"50%AB": "50«", "%C3%A9": "Ã©"}
 """What a path is read as, where the writer did not escape."""
 
 
-@pytest.fixture(params=["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.soak)])
+@pytest.fixture(params=["hudi_0_15", pytest.param("hudi_1_2", marks=pytest.mark.conformance)])
 def hudi(request: pytest.FixtureRequest) -> RealHudi:
     found: RealHudi = request.getfixturevalue(request.param)
     return found

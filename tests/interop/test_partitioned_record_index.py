@@ -69,7 +69,7 @@ def check(hudi: RealHudi, table: Path, due: pa.Table) -> pa.Table:
     return rows
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("service", list(SERVICES))
 def test_real_hudi_finds_its_rows(written: Path, hudi_1_2: RealHudi, tmp_path: Path, service: str) -> None:
     table = tmp_path / "partitioned_v9"

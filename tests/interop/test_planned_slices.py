@@ -20,7 +20,7 @@ from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import data_files
 from tests.support.golden_compactions import context_of
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 LOGS_OUTSIDE = {"6": True, "8": False, "9": False}
 """Whether the rollback of a write puts further log files into the slice that the plan names."""

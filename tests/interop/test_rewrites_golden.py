@@ -1,6 +1,6 @@
 """Golden tables without pending work that we cluster, overwrite and delete partitions of: real Hudi runs what we
 planned, reads what we ran, and goes on with it as with the table as it was. `make test` takes one table, `make
-soak` all of them.
+conformance` all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ one for the other when they merge such a file. Behind our overwrite a file holds
 def cases() -> Iterator[Any]:
     for version, name, _ in golden_tables():
         if not name.startswith(NO_META):
-            yield pytest.param(version, name, marks=() if (version, name) == IN_TEST else pytest.mark.soak)
+            yield pytest.param(version, name, marks=() if (version, name) == IN_TEST else pytest.mark.conformance)
 
 
 def clustering(case: GoldenCase, columns: str, *, run: bool) -> str | None:
@@ -123,7 +123,7 @@ def test_real_hudi_runs_the_clustering_that_we_planned(
         judge.check(meta=True)
 
 
-@pytest.mark.parametrize("order", [pytest.param("none", marks=pytest.mark.soak), "key"])
+@pytest.mark.parametrize("order", [pytest.param("none", marks=pytest.mark.conformance), "key"])
 @pytest.mark.parametrize(("version", "name"), cases())
 def test_real_hudi_goes_on_behind_our_clustering(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str, order: str

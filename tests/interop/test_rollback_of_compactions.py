@@ -17,7 +17,7 @@ from tests.support.changed_tables import open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.service_calls import dead_process
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 
 @pytest.fixture(scope="module", params=list(JUDGES))

@@ -39,7 +39,7 @@ from tests.support.service_calls import (
     unschedule_act,
 )
 
-pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.conformance]
 
 SOON_COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "2"}
 """Instants are archived only up to the metadata table's last compaction."""

@@ -52,7 +52,7 @@ rollback first, and then does not find the deltacommit that it still means to ro
 
 
 def some(points: Iterable[str]) -> list[Any]:
-    return [pytest.param(point, marks=() if point in QUICK else pytest.mark.soak) for point in points]
+    return [pytest.param(point, marks=() if point in QUICK else pytest.mark.conformance) for point in points]
 
 
 def killed(table: Table, when: Callable[[Operation], bool], timing: Timing, path: Path) -> Path:

@@ -1,7 +1,7 @@
 """Tables without meta columns (hoodie.populate.meta.fields=false): real Hudi reads what each of our services leaves, by
 every index, runs what we planned, and goes on with writes, deletes, a compaction, a clustering and a clean.
 
-`make test` takes one table, `make soak` both types of every version, and keys of several fields.
+`make test` takes one table, `make conformance` both types of every version, and keys of several fields.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KEYS = {
 def tables() -> Iterator[Any]:
     for version in JUDGES:
         for kind in KINDS:
-            yield pytest.param(version, kind, marks=() if (version, kind) == ("9", MOR) else pytest.mark.soak)
+            yield pytest.param(version, kind, marks=() if (version, kind) == ("9", MOR) else pytest.mark.conformance)
 
 
 def check(table: Judged) -> None:
@@ -123,7 +123,7 @@ def test_real_hudi_goes_on_behind_each_service(
     assert table.times(Action.ROLLBACK, completed=False) == before
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("version", JUDGES)
 def test_compactions_merge_as_those_of_real_hudi(

@@ -165,11 +165,11 @@ SUBJECTS: Final[dict[str, Subject]] = {
 
 
 def chosen(subject: str, version: str, case: str) -> Any:
-    """The test of one subject on one table: `make test` does one case of two versions, in turn, `make soak` the
+    """The test of one subject on one table: `make test` does one case of two versions, in turn, `make conformance` the
     others.
     """
     excluded = VERSIONS[list(SUBJECTS).index(subject) % len(VERSIONS)]
-    marks = () if SUBJECTS[subject].one == case and version != excluded else (pytest.mark.soak,)
+    marks = () if SUBJECTS[subject].one == case and version != excluded else (pytest.mark.conformance,)
     return pytest.param(subject, version, case, id=f"{subject}-{version}-{case}", marks=marks)
 
 

@@ -79,9 +79,6 @@ METADATA_OF_COMMITS = {
 }
 """Keys of the extra metadata of commits, and a pattern of options."""
 
-RENAMED_MODULES = {"airflow_hudi.operators.stuck"}
-"""Names that a decision mentions as those of before."""
-
 _OPTION = re.compile(r"(?<![\w/.])(?:hoodie|airflow_hudi)\.[a-zA-Z0-9_.*<]+[a-zA-Z0-9_*]")
 _EXTRAS = re.compile(r"(?P<of>airflow-hudi(?:-engine|/spark_jobs)?|'\.|'\./spark_jobs)\[(?P<extras>[a-z0-9,]+)\]")
 _FENCED = re.compile(r"^```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -93,7 +90,7 @@ _ARGUMENTS = re.compile(
 
 def is_known(name: str) -> bool:
     """Whether an option, a property, a key of a commit or a module has this name."""
-    named = OPTIONS | OPTIONS_OF_WRITERS | PROPERTIES_OF_TABLES | METADATA_OF_COMMITS | RENAMED_MODULES
+    named = OPTIONS | OPTIONS_OF_WRITERS | PROPERTIES_OF_TABLES | METADATA_OF_COMMITS
     if name in named:
         return True
     if name.endswith("*"):
