@@ -1,8 +1,9 @@
 """An archival is killed at every operation on the storage; nothing may be lost, doubled or visible in a wrong order,
 and the next run ends it.
 
-Null controls: with the guard turned round, the same sweep finds the damage. `make test` kills after each change, of
-which each version takes a third; each change on each version, deaths before a change, and at reads, run in `make soak`.
+Null controls: with the guard turned round, the same sweep finds the damage. Of the changes each version takes a third:
+`make test` kills after those of version 9, `make conformance` after the others. Each change on each version, deaths
+before a change, and at reads, run in `make soak`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_valid
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, pending_instants, read_rows
+from tests.support.tiers import tiered
 
 Timing = Literal["before", "after"]
 ROUND = 3
@@ -142,12 +144,22 @@ def operations_of(golden: Golden, tmp_path: Path, counts: frozenset[str] | None)
 
 
 @pytest.mark.parametrize(
-    ("timing", "versions"),
+    ("table", "timing", "versions"),
     [
-        pytest.param("after", len(VERSIONS), marks=pytest.mark.slow, id="after, by turns"),
-        pytest.param("after", 1, marks=pytest.mark.soak, id="after"),
-        pytest.param("before", 1, marks=pytest.mark.soak, id="before"),
+        *tiered(
+            [
+                pytest.param(version, "after", len(VERSIONS), id=f"{version}-after, by turns", marks=pytest.mark.slow)
+                for version in VERSIONS
+            ],
+            ["9-after, by turns"],
+        ),
+        *(
+            pytest.param(version, timing, 1, id=f"{version}-{timing}", marks=pytest.mark.soak)
+            for version in VERSIONS
+            for timing in ("after", "before")
+        ),
     ],
+    indirect=["table"],
 )
 def test_killed_at_every_change_and_run_again_by_another(
     table: Golden, timing: Timing, versions: int, tmp_path: Path
@@ -191,7 +203,14 @@ POINTS: dict[str, Callable[[Operation], bool]] = {
 
 
 @pytest.mark.parametrize("point", list(POINTS))
-@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
+@pytest.mark.parametrize(
+    ("table", "timing"),
+    [
+        *tiered([(version, "after") for version in VERSIONS], [("6", "after")]),
+        *(pytest.param(version, "before", marks=pytest.mark.soak) for version in VERSIONS),
+    ],
+    indirect=["table"],
+)
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     with pytest.raises(InjectedCrash):
@@ -204,6 +223,7 @@ def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) 
     assert_archived(path, table)
 
 
+@pytest.mark.parametrize("table", tiered(VERSIONS, ["8"]), indirect=True)
 def test_killed_four_times_in_a_row(table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     for number in (3, 6, 9, 12):
@@ -230,6 +250,7 @@ def damaged(golden: Golden, tmp_path: Path) -> list[int]:
     return found
 
 
+@pytest.mark.parametrize("table", tiered(VERSIONS, ["6"]), indirect=True)
 def test_null_control_the_timeline_first(table: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert damaged(table, tmp_path) == []
     writer: Any = LogArchiveWriter if table.source.joinpath(".hoodie/archived").exists() else LsmWriter
@@ -245,6 +266,7 @@ def test_null_control_the_timeline_first(table: Golden, tmp_path: Path, monkeypa
     assert damaged(table, tmp_path)
 
 
+@pytest.mark.parametrize("table", tiered(VERSIONS, ["8"]), indirect=True)
 def test_null_control_hudi_7207_newest_first(table: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget = ActiveTimeline.forget
 

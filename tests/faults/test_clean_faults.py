@@ -1,9 +1,9 @@
 """A clean is killed before and after every operation that changes the storage, planned or run; the next process must
 bring it to the same end.
 
-Reads are excluded: a kill at a read leaves the state that the change before it left. `make test` kills one table after
-each change, of which each version takes a third; each change on each version, the other tables and forms of death run
-in `make soak`.
+Reads are excluded: a kill at a read leaves the state that the change before it left. Of the changes of one table each
+version takes a third: `make test` kills after those of version 9, `make conformance` after the others. Each change on
+each version, the other tables and forms of death run in `make soak`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_valid
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, pending_instants, read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.clean.test_job import clean_of, listed, metadata_of, timeline_names
 
 Timing = Literal["before", "after"]
@@ -119,9 +120,12 @@ def changes_of(golden: Golden, tmp_path: Path) -> int:
 @pytest.mark.parametrize(
     ("table", "timing", "versions"),
     [
-        *(
-            pytest.param(case, "after", len(VERSIONS), id=f"{'-'.join(case)}-by turns", marks=pytest.mark.slow)
-            for case in REPRESENTATIVE
+        *tiered(
+            [
+                pytest.param(case, "after", len(VERSIONS), id=f"{'-'.join(case)}-by turns", marks=pytest.mark.slow)
+                for case in REPRESENTATIVE
+            ],
+            ["9-clean_requested_cow-by turns"],
         ),
         *(
             pytest.param(case, timing, 1, id=f"{'-'.join(case)}-{timing}", marks=pytest.mark.soak)
@@ -155,9 +159,18 @@ POINTS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-@EVERY_TABLE
 @pytest.mark.parametrize("point", list(POINTS))
-@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
+@pytest.mark.parametrize(
+    ("table", "timing"),
+    [
+        *tiered(
+            [pytest.param(case, "after", id=f"{'-'.join(case)}-after") for case in CASES],
+            ["6-clean_requested_cow-after", "8-insert_overwrite_clean_requested-after"],
+        ),
+        *(pytest.param(case, "before", id=f"{'-'.join(case)}-before", marks=pytest.mark.soak) for case in CASES),
+    ],
+    indirect=["table"],
+)
 def test_killed_when(point: str, timing: Timing, table: Golden, tmp_path: Path) -> None:
     path = table.copy(tmp_path / "table")
     plan = FaultPlan(

@@ -53,6 +53,7 @@ from tests.support.service_calls import (
     unschedule_act,
 )
 from tests.support.table_invariants import assert_metadata_true
+from tests.support.tiers import tiered
 
 VERSIONS = ["6", "8", "9"]
 Pick = Callable[[TableContext], str]
@@ -132,14 +133,19 @@ META = ["_hoodie_commit_seqno", "_hoodie_file_name"]
 
 
 QUICK = ("clean", "rollback by listing", "rollback of a commit", "savepoint", "archive", "unschedule")
-"""In `make test`, each on the timeline of one layout, in turns."""
+"""Not left to `make soak`, each on the timeline of one layout, in turns."""
 ON = dict(zip(QUICK, ("6", "9") * len(QUICK), strict=False))
 SUBJECTS = [
-    pytest.param(
-        (version, name), marks=pytest.mark.slow if ON.get(name) == version else pytest.mark.soak, id=f"{version}-{name}"
-    )
-    for name in SERVICES
-    for version in VERSIONS
+    *tiered(
+        [pytest.param((ON[name], name), marks=pytest.mark.slow, id=f"{ON[name]}-{name}") for name in QUICK],
+        ["6-clean", "9-rollback by listing", "6-archive"],
+    ),
+    *(
+        pytest.param((version, name), marks=pytest.mark.soak, id=f"{version}-{name}")
+        for name in SERVICES
+        for version in VERSIONS
+        if ON.get(name) != version
+    ),
 ]
 
 

@@ -28,6 +28,7 @@ from tests.support.golden_data import PARTITIONED, open_table
 from tests.support.independent_reader import assert_complete
 from tests.support.kill_points import executors_make_records, tasks_under
 from tests.support.table_invariants import assert_compacted, assert_readable
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 
 CASES = {
@@ -126,7 +127,7 @@ def test_killed_at_every_change(table: FullyIndexedTable, part: int, tmp_path: P
         sweep(table, [points[-1]], "after", tmp_path)
 
 
-@pytest.mark.parametrize("table", ["prepared 6", "prepared 8"], indirect=True)
+@pytest.mark.parametrize("table", tiered(["prepared 6", "prepared 8"], ["prepared 6"]), indirect=True)
 def test_killed_twice_with_staged_blocks(table: FullyIndexedTable, tmp_path: Path) -> None:
     """The second process finds what the first one staged, and dies after it published half of it; the third ends it."""
     path = table.copy(tmp_path / "table")

@@ -26,6 +26,7 @@ from hudi_core.transaction.commit import CheckOwner, Completer
 from tests.support.inflight_compactions import LatePuts, MeanwhileStorage, OpenLock, T, Table, quiet_clock
 from tests.support.interleaving import Interleaving
 from tests.support.memory_storage import MemoryStorage
+from tests.support.tiers import tiered
 
 LAYOUTS = pytest.mark.parametrize("layout", [1, 2])
 SEEDS = 400
@@ -88,7 +89,7 @@ def test_a_zombie_that_wakes_up_before_its_decision_completes_nothing(layout: in
     assert table.contents() == reported == [b"the successor's"]
 
 
-@LAYOUTS
+@pytest.mark.parametrize("layout", tiered([1, 2], [1]))
 def test_a_zombie_that_wakes_up_before_its_put_finds_it_done_with_its_own_bytes(layout: int) -> None:
     table, reported, error = stopped_before(is_completion, layout)
     assert error is None
@@ -256,12 +257,12 @@ def interleaved(layout: int, seed: int) -> list[str]:
     return world.faults()
 
 
-@LAYOUTS
+@pytest.mark.parametrize("layout", tiered([1, 2], [2]))
 def test_in_no_interleaving_of_three_runs_and_their_kills_an_instant_completes_twice(layout: int) -> None:
     assert {seed: faults for seed in range(SEEDS) if (faults := interleaved(layout, seed))} == {}
 
 
-@LAYOUTS
+@pytest.mark.parametrize("layout", tiered([1, 2], [2]))
 def test_the_same_interleavings_without_the_guard_do_harm(layout: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with without_the_guard(monkeypatch):
         faults = [fault for seed in range(SEEDS) for fault in interleaved(layout, seed)]

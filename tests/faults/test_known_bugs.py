@@ -53,6 +53,7 @@ from tests.support.golden_cleans import context_of, run_clean
 from tests.support.golden_data import GoldenCase, open_case
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.archive import test_listing as test_orphans
 from tests.unit.hudi_core.services.clean import test_kept_files_checks as test_guard
 from tests.unit.hudi_core.services.clean import test_retention_slices as test_policies
@@ -212,7 +213,7 @@ def test_hudi_7503_no_process_rolls_back_what_a_live_run_is_writing(
     assert_compacted(table, instant, rows, pending)  # and still no row is lost: its completion is fenced besides
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_hudi_7503_an_attempt_of_a_live_writer_stays(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,7 +270,7 @@ def test_hudi_18830_hudi_19771_hudi_6828_replaced_file_groups_and_their_clusteri
     test_orphans.test_files_of_replaced_groups_hold_their_replacecommit(golden, version, monkeypatch)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_hudi_7207_completed_files_leave_the_timeline_oldest_first(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

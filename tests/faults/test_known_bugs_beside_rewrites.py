@@ -34,14 +34,14 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import places
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
-REWRITES = [work for work in WORKS if work != "compaction"]
-OF_NEW_FILES = ("clustering", "sorted clustering", "overwrite")
+REWRITES = [(version, work) for version in VERSIONS for work in WORKS if work != "compaction"]
+OF_NEW_FILES = [(version, work) for version in VERSIONS for work in ("clustering", "sorted clustering", "overwrite")]
 
 
-@pytest.mark.parametrize("work", REWRITES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "work"), tiered(REWRITES, [("9", "log compaction"), ("6", "overwrite")]))
 def test_hudi_7503_no_second_run_rolls_back_what_a_live_one_writes(
     golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,8 +75,7 @@ def test_hudi_7503_no_second_run_rolls_back_what_a_live_one_writes(
     finished(table, lambda: None, due(work, rows), known)
 
 
-@pytest.mark.parametrize("work", OF_NEW_FILES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "work"), tiered(OF_NEW_FILES, [("9", "clustering"), ("6", "overwrite")]))
 def test_hudi_4308_hudi_4810_new_files_of_a_live_run_are_not_read(
     golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,8 +97,10 @@ def test_hudi_4308_hudi_4810_new_files_of_a_live_run_are_not_read(
     assert places(read_rows(table)) == places(rows)
 
 
-@pytest.mark.parametrize("work", OF_NEW_FILES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "work"),
+    tiered(OF_NEW_FILES, [("6", "clustering"), ("8", "sorted clustering"), ("9", "overwrite")]),
+)
 def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
     golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

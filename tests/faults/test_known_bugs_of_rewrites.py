@@ -42,6 +42,7 @@ from tests.support.overwrites import delete, overwrite, own_rows, places, put_so
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.table_requests import perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -70,7 +71,7 @@ def test_hudi_13475_hudi_14086_what_was_clustered_is_not_clustered_for_ever(
     assert [len(done) for done in cluster(golden(version, "cow_basic").table)] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 @pytest.mark.parametrize("attempts", [(0, 1), (1, 0)])
 def test_hudi_6758_hudi_10803_hudi_7549_hudi_10922_log_files_of_two_attempts_count(
     golden: Golden, version: str, attempts: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,9 +174,9 @@ def _of_one_attempt(storage: Storage, log_files: Iterable[DataFile], *, most_kep
     ]
 
 
-@pytest.mark.parametrize("what", ["delete", "overwrite", "overwrite table"])
+@pytest.mark.parametrize("what", tiered(["delete", "overwrite", "overwrite table"], ["delete", "overwrite"]))
 @pytest.mark.parametrize("case", ["mor_compaction_requested", "clustering_requested_cow"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_hudi_18830_rows_that_were_replaced_stay_so_behind_a_pending_plan(
     golden: Golden, version: str, case: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +206,7 @@ def test_hudi_18830_rows_that_were_replaced_stay_so_behind_a_pending_plan(
     assert within(read_rows(table), name).num_rows == (0 if what == "delete" else few.num_rows)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_hudi_19771_an_overwrite_of_the_table_keeps_its_history(
     golden: Golden, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +247,7 @@ def rows_as_of(table: Path, instant: str) -> pa.Table:
     return pa.Table.from_batches(list(result.batches), result.schema)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_hudi_6828_no_rows_replace_the_partitions_that_are_named(golden: Golden, version: str, tmp_path: Path) -> None:
     """Guard: an overwrite without rows replaces what it names, instead of what its rows belong to."""
 

@@ -22,6 +22,7 @@ from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, files, finished
 from tests.faults.test_stalled_owners import expire
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.rewriting.test_other_writers_conflicts import Table
 
 Golden = Callable[[str, str], GoldenCase]
@@ -96,9 +97,25 @@ def no_marker(table: Path) -> bool:
     return not list(table.glob(".hoodie/.temp/**/*.marker.*"))
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("work", [work for work in WORKS if work != "delete"])  # whose tasks write no files
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "work", "moment"),
+    tiered(
+        [
+            (version, work, moment)
+            for version in VERSIONS
+            for work in WORKS
+            for moment in MOMENTS
+            if work != "delete"  # whose tasks write no files
+        ],
+        [
+            ("6", "clustering", "announced"),
+            ("9", "sorted clustering", "closed"),
+            ("8", "log compaction", "announced"),
+            ("9", "log compaction", "closed"),
+            ("8", "overwrite", "closed"),
+        ],
+    ),
+)
 def test_a_task_of_an_earlier_run(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, work: str, moment: str
 ) -> None:
@@ -112,7 +129,7 @@ def test_a_task_of_an_earlier_run(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_task_of_an_earlier_compaction(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, moment: str
 ) -> None:
@@ -160,8 +177,13 @@ class Speculative(LocalEngine):
             self._go.wait(20)
 
 
-@pytest.mark.parametrize("work", ["clustering", "log compaction"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "work"),
+    tiered(
+        [(version, work) for version in VERSIONS for work in ("clustering", "log compaction")],
+        [("9", "clustering"), ("6", "log compaction")],
+    ),
+)
 def test_a_loser_of_the_same_run(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, work: str) -> None:
     table = golden(version, "mor_basic").table
     rows, known, run = read_rows(table), files(table), WORKS[work].begin(table)
@@ -172,7 +194,7 @@ def test_a_loser_of_the_same_run(golden: Golden, monkeypatch: pytest.MonkeyPatch
     assert "another run has taken the instant over" in str(engine.error)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_a_loser_of_the_same_compaction(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     table = Table(golden(version, "mor_compaction_requested"))
     engine = Speculative(monkeypatch)

@@ -43,6 +43,7 @@ from tests.support.table_invariants import (
     pending_instants,
     read_rows,
 )
+from tests.support.tiers import tiered
 
 Timing = Literal["before", "after"]
 
@@ -157,7 +158,10 @@ def sweep(source: Source, points: list[int], timing: Timing, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "source",
-    [pytest.param(name, marks=pytest.mark.slow if name in QUICK else pytest.mark.soak) for name in SOURCES],
+    [
+        *tiered([pytest.param(name, marks=pytest.mark.slow) for name in QUICK], ["version 6"]),
+        *(pytest.param(name, marks=pytest.mark.soak) for name in SOURCES if name not in QUICK),
+    ],
     indirect=True,
 )
 def test_killed_after_every_change(source: Source, tmp_path: Path) -> None:
@@ -171,7 +175,7 @@ def test_killed_before_every_change(source: Source, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", list(SOURCES), indirect=True)
+@pytest.mark.parametrize("source", tiered(SOURCES, ["version 9, every index"]), indirect=True)
 def test_a_half_done_one_is_unscheduled_with_its_files(source: Source, tmp_path: Path) -> None:
     """Killed behind the second log file, and as the metadata table has it already: nothing of it stays, and what is
     planned next is run.

@@ -2,8 +2,8 @@
 them again.
 
 What the properties list at any moment is whole, and when the second run is over nothing is left of the first. Reads are
-not counted: a kill at a read leaves the state that the change before it left. `make test` kills each verb at some
-points, `make soak` at all of them.
+not counted: a kill at a read leaves the state that the change before it left. `make test` kills an update and a
+drop at some points, `make conformance` each verb, `make soak` at all of them.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.metadata.test_catch_up import OF_9, forget
 from tests.unit.hudi_core.services.metadata.test_catch_up_partition_ranges import narrow
 
@@ -46,7 +47,7 @@ READS = {"airflow_hudi.read.zone": "UTC"}
 WRITERS = (exchange, staged_logs, group_task)
 """Modules whose tasks open the table by its address."""
 SOME = 4
-"""Points of `make test`, spread over all."""
+"""Points of `make test` and `make conformance`, spread over all."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,11 @@ def changes_of(subject: Subject, path: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", [pytest.param(item, id="-".join(item)) for item in sorted(QUICK)], indirect=True)
+@pytest.mark.parametrize(
+    "subject",
+    tiered([pytest.param(item, id="-".join(item)) for item in sorted(QUICK)], ["catch up-9", "drop-6"]),
+    indirect=True,
+)
 def test_killed_at_some_changes(subject: Subject, tmp_path: Path) -> None:
     total = changes_of(subject, tmp_path / "undisturbed")
     points = sorted({round(at * (total - 1) / SOME) for at in range(SOME + 1)})

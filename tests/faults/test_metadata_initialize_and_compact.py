@@ -23,6 +23,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import creation, filters, listing_of
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held
 
@@ -49,7 +50,7 @@ def clock(table: Table) -> InstantClock:
     return InstantClock(table.config.timezone, sleep=lambda seconds: None)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_initializing_a_metadata_table(golden: Golden, version: str, tmp_path: Path) -> None:
     source = Table(golden(version, "cow_basic").table)
     expected = listing_of(source)

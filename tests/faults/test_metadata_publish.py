@@ -1,13 +1,14 @@
 """Every method of the publisher, killed before each change of the storage in turn and run again: nothing is lost,
 nothing is left.
 
-In `make test` the three versions take turns, and each is killed before every third change; in `make soak` before all.
+The three versions take turns, and each is killed before every third change, a clean and a rollback on one version in
+`make test` and on the others in `make conformance`; in `make soak` before all.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.support.metadata_records import (
     complete_rollback,
     crash_before_completion,
 )
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import remove_data, some_files, stored
 
 Golden = Callable[[str, str], GoldenCase]
@@ -112,11 +114,11 @@ Turn = tuple[int, int]
 """The first change to die before, and how many versions share the changes."""
 
 
-def in_turns(*cases: Any) -> list[Any]:
-    """Each third of the changes on another case, and all changes on each."""
+def in_turns(*cases: Any, core: Collection[str]) -> list[Any]:
+    """Each third of the changes on another case, the `core` of them in `make test`, and all changes on each."""
     quick = [pytest.param(*case, (number % 3, 3), id="-".join(map(text, case))) for number, case in enumerate(cases)]
     return [
-        *quick,
+        *tiered(quick, core),
         *(pytest.param(*case, (0, 1), id=f"{'-'.join(map(text, case))}-all", marks=pytest.mark.soak) for case in cases),
     ]
 
@@ -125,7 +127,9 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else str(value.__name__)
 
 
-@pytest.mark.parametrize(("step", "version", "case", "turn"), in_turns(*KILLED))
+@pytest.mark.parametrize(
+    ("step", "version", "case", "turn"), in_turns(*KILLED, core=["clean-9-mdt_all_cow", "roll_back-6-mdt_all_mor"])
+)
 def test_killed_anywhere_and_run_again(
     golden: Golden, step: Callable[[Table], Step], version: str, case: str, turn: Turn
 ) -> None:
@@ -133,7 +137,7 @@ def test_killed_anywhere_and_run_again(
     assert changes > 5
 
 
-@pytest.mark.parametrize(("version", "turn"), in_turns(*((version,) for version in RESTORED)))
+@pytest.mark.parametrize(("version", "turn"), in_turns(*((version,) for version in RESTORED), core=RESTORED))
 def test_a_restore_killed_anywhere_and_run_again(golden: Golden, version: str, turn: Turn) -> None:
     tables: list[Table] = []
 
@@ -146,7 +150,9 @@ def test_a_restore_killed_anywhere_and_run_again(golden: Golden, version: str, t
     assert set(records["files"]) >= set(stored(tables[-1]))
 
 
-@pytest.mark.parametrize(("version", "case"), [("6", "mdt_all_cow_compacted"), ("9", "cow_basic")])
+@pytest.mark.parametrize(
+    ("version", "case"), tiered([("6", "mdt_all_cow_compacted"), ("9", "cow_basic")], [("9", "cow_basic")])
+)
 def test_a_drop_killed_anywhere_leaves_a_table_that_can_be_read(golden: Golden, version: str, case: str) -> None:
     number = 0
     while True:

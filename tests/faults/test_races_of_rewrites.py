@@ -31,6 +31,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.table_requests import perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -104,6 +105,9 @@ WORKS: dict[str, Work] = {
 UNPLANNED = ("overwrite", "delete")
 """They have no plan that outlives a run."""
 PLANNED = [name for name in WORKS if name not in UNPLANNED]
+CASES = [(version, work) for version in VERSIONS for work in WORKS]
+OF_PLANNED = [(version, work) for version, work in CASES if work in PLANNED]
+OF_UNPLANNED = [(version, work) for version, work in CASES if work in UNPLANNED]
 
 
 def deleted(rows: pa.Table) -> str:
@@ -183,8 +187,9 @@ def pending_files(table: Path, state: str) -> Sequence[Path]:
     ]
 
 
-@pytest.mark.parametrize("work", WORKS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "work"), tiered(CASES, [("6", "compaction"), ("9", "log compaction"), ("8", "overwrite")])
+)
 def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str) -> None:
     """As real Hudi rolls an attempt back: its inflight file is gone, a plan stays."""
     table = golden(version, "mor_basic").table
@@ -199,8 +204,7 @@ def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str
     loses_and_is_done_again(table, work, roll_back, "rolled it back while it ran|is gone")
 
 
-@pytest.mark.parametrize("work", PLANNED)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "work"), tiered(OF_PLANNED, [("6", "log compaction"), ("9", "clustering")]))
 def test_a_rollback_after_which_the_plan_is_run_by_another(
     golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,8 +252,10 @@ def rolled_back_and_run(table: Path, instant: str, action: str, known: frozenset
     return theirs
 
 
-@pytest.mark.parametrize("work", WORKS)
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize(
+    ("version", "work"),
+    tiered([(version, work) for version, work in CASES if version != "6"], [("8", "compaction"), ("9", "delete")]),
+)
 def test_an_index_that_comes(golden: Golden, version: str, work: str) -> None:
     """Not of version 6, where an index begins when nothing is pending."""
     table = golden(version, "mor_basic").table
@@ -257,16 +263,14 @@ def test_an_index_that_comes(golden: Golden, version: str, work: str) -> None:
     loses_and_is_done_again(table, work, lambda: do(table, request), "got or lost an index")
 
 
-@pytest.mark.parametrize("work", WORKS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "work"), tiered(CASES, [("6", "sorted clustering"), ("9", "overwrite")]))
 def test_an_index_that_goes(golden: Golden, version: str, work: str) -> None:
     table = golden(version, "mdt_all_mor").table
     request = MetadataDropRequest(str(table), partitions=("column_stats",), owner="the other")
     loses_and_is_done_again(table, work, lambda: do(table, request), "got or lost an index")
 
 
-@pytest.mark.parametrize("work", WORKS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "work"), tiered(CASES, [("6", "compaction"), ("9", "overwrite")]))
 def test_a_second_runner(golden: Golden, version: str, work: str) -> None:
     table = golden(version, "mor_basic").table
     rows, known, run = read_rows(table), files(table), WORKS[work].begin(table)
@@ -279,8 +283,7 @@ def test_a_second_runner(golden: Golden, version: str, work: str) -> None:
     finished(table, lambda: run(None, "the second"), due(work, rows), known)
 
 
-@pytest.mark.parametrize("work", UNPLANNED)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "work"), tiered(OF_UNPLANNED, [("8", "overwrite")]))
 def test_our_rollback_by_name_leaves_a_live_overwrite_alone(golden: Golden, version: str, work: str) -> None:
     """It is refused before it is requested: one that is on the timeline keeps the overwrite from completing."""
     table = golden(version, "mor_basic").table

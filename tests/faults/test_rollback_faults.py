@@ -1,8 +1,9 @@
 """A rollback, a restore and a savepoint, killed at every change of the storage: the next run gets to the same end.
 
-The end is compared with that of an undisturbed run, times aside. `make test` kills one scenario of each service after
-each change, of which each version takes a third, and the others after some; the rest of the cross product (each change
-on each version, deaths before a change, errors, deaths in a row) runs in `make soak`.
+The end is compared with that of an undisturbed run, times aside. `make test` and `make conformance` kill one scenario
+of each service after every second change, of which each version takes a third, one of them in `make test`; and the
+others after some. The rest of the cross product (each change on each version, deaths before a change, errors, deaths in
+a row) runs in `make soak`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_complete, assert_nothing_forgotten, assert_valid
 from tests.support.rows import assert_same_rows, rows_of
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+from tests.support.tiers import tiered
 
 Timing = Literal["before", "after"]
 Act = Callable[[TableContext, Owner], object]
@@ -199,12 +201,27 @@ def sweep(subject: Subject, points: range, timing: Timing, tmp_path: Path) -> No
         shutil.rmtree(path)
 
 
-@pytest.mark.parametrize("subject", on(OTHERS), indirect=True)
+@pytest.mark.parametrize(
+    "subject", tiered(on(OTHERS), ["9-failed write, listing, in the metadata table"]), indirect=True
+)
 def test_killed_after_some_changes(subject: Subject, tmp_path: Path) -> None:
     sweep(subject, range(subject.changes % THINNED, subject.changes, THINNED), "after", tmp_path)
 
 
-@pytest.mark.parametrize("subject", on(REPRESENTATIVE, pytest.mark.slow), indirect=True)
+@pytest.mark.parametrize(
+    "subject",
+    tiered(
+        on(REPRESENTATIVE, pytest.mark.slow),
+        [
+            "8-failed write, markers",
+            "9-attempt at a compaction",
+            "6-completed commit",
+            "9-restore to a savepoint",
+            "6-savepoint created",
+        ],
+    ),
+    indirect=True,
+)
 def test_killed_after_each_change_by_turns(subject: Subject, tmp_path: Path) -> None:
     """The versions make the same changes, but for the places of files: all meet every second of them, by turns."""
     sweep(subject, range(2 * VERSIONS.index(subject.version), subject.changes, 2 * len(VERSIONS)), "after", tmp_path)

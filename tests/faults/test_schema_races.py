@@ -26,6 +26,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 OCC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
@@ -106,8 +107,8 @@ class Counting(LocalEngine):
 
 
 @pytest.mark.parametrize("options", [OCC, COMBINED], ids=["plain", "combined"])
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("change", tiered(CHANGES, ["widened"]))
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_the_schema_changes_while_rows_are_counted(
     golden: Golden, version: str, change: str, options: dict[str, str]
 ) -> None:
@@ -158,8 +159,8 @@ def _after(first: Callable[[], None], then: Callable[..., Any]) -> Callable[...,
 
 
 @pytest.mark.parametrize("deletes", [False, True], ids=["overwrite", "delete"])
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("change", tiered(CHANGES, ["added"]))
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_the_schema_changes_while_rows_are_written(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, change: str, deletes: bool
 ) -> None:
@@ -173,8 +174,8 @@ def test_the_schema_changes_while_rows_are_written(
     races.assert_done(deleted=deletes)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("change", tiered(CHANGES, ["widened"]))
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_the_schema_changes_while_rows_are_clustered(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, change: str
 ) -> None:

@@ -2,8 +2,8 @@
 runs them again gets to one end.
 
 That is the end of an undisturbed run: the same files, rows, and records of every partition type; `validate` finds
-nothing. At every moment in between the rows are the same by both listings. `make test` kills two services on each
-version at a few operations; all others run in `make soak`.
+nothing. At every moment in between the rows are the same by both listings. `make test` kills a clean and a restore
+at a few operations, `make conformance` two services on each version; all others run in `make soak`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from tests.support.golden_data import PARTITIONED, open_table
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, class_of, dead_process, killed, one_of_each_class, perform
 from tests.support.table_invariants import has_metadata_table, read_rows
+from tests.support.tiers import tiered
 
 KILLED = {
     "6": ("clean by versions", "restore behind a clean"),
     "8": ("rollback of a failed write", "unschedule"),
     "9": ("rollback of a compaction", "restore"),
 }
-"""What `make test` kills on each version."""
+"""What is not left to `make soak`, on each version."""
 SOME = 2
-"""Kills of `make test`, spread over the classes of operations."""
+"""Kills of one of these, spread over the classes of operations."""
 OTHER_TABLES = 4
 """Of the changes on further tables of a service, one of so many is killed; each table has others."""
 NOTHING_TO_CLEAN = ("clean by versions", "clean by commits", "restore behind a clean", "archive")
@@ -93,7 +94,13 @@ def assert_survives(table: Killed, number: int, timing: Timing, scratch: Path, *
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "name"), [(version, name) for version, names in KILLED.items() for name in names])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        [(version, name) for version, names in KILLED.items() for name in names],
+        [("6", "clean by versions"), ("9", "restore")],
+    ),
+)
 def test_killed_at_some_operations(version: str, name: str, tmp_path: Path) -> None:
     """Those that concern the metadata table, and the last: elsewhere the services' own sweeps kill."""
     table = undisturbed(name, version, SUBJECTS[name].one, tmp_path)

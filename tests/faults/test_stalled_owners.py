@@ -26,6 +26,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table as MetadataTable
 from tests.support.metadata_records import comparable
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import filters
 from tests.unit.hudi_core.services.rewriting.test_other_writers_conflicts import Table
 
@@ -69,9 +70,13 @@ def stalls(monkeypatch: pytest.MonkeyPatch, table: Path, meanwhile: Callable[[],
     monkeypatch.setattr(rewrite, "remove_losers", stalled)
 
 
-@pytest.mark.parametrize("removes", ENGINES)
-@pytest.mark.parametrize("work", PLANNED)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "work", "removes"),
+    tiered(
+        [(version, work, removes) for version in VERSIONS for work in PLANNED for removes in ENGINES],
+        [("6", "clustering", "losers"), ("9", "sorted clustering", "bad input"), ("8", "log compaction", "losers")],
+    ),
+)
 def test_a_rewrite(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, work: str, removes: str) -> None:
     """A successor runs the plan again; an overwrite would be rolled back, and get an instant of its own."""
     table = golden(version, "mor_basic").table
@@ -83,7 +88,7 @@ def test_a_rewrite(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 
 
 @pytest.mark.parametrize("removes", ENGINES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_compaction(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, removes: str) -> None:
     table = Table(golden(version, "mor_compaction_requested"))
     stalls(monkeypatch, table.path, table.compact)
@@ -115,7 +120,7 @@ def clock_of(table: MetadataTable) -> InstantClock:
     return InstantClock(table.config.timezone, sleep=lambda seconds: None)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_compaction_of_the_metadata_table(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     table, lock = MetadataTable(golden(version, "mdt_all_mor").table), Lock()
     before, rows = comparable(table.records()), read_rows(table.path)

@@ -3,8 +3,8 @@ that is killed after each change, too.
 
 What is listed has all its records at every moment, and what is not listed leaves nothing: readers skip files by listed
 statistics, and Hudi's writers tag by a listed record index. Above all between the publication of the index and the
-decision to complete the action (hudi_core.transaction.commit). `make test` kills around the publication; all changes
-are in `make soak`.
+decision to complete the action (hudi_core.transaction.commit). `make test` kills around the publication on some
+versions, `make conformance` on the others; all changes are in `make soak`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tests.support.metadata_records import Records, Table, comparable
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import dead_process
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 VERSIONS = ("6", "8", "9")
 STATISTICS = ("column_stats", "bloom_filters")
@@ -48,8 +49,7 @@ SWITCHES = {
 }
 ME = Owner.current("a tester")
 STEP = 24
-"""How many changes `make test` goes on from one kill to the next."""
-STEPS = pytest.mark.parametrize("step", [STEP, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "all"])
+"""How many changes `make test` and `make conformance` go on from one kill to the next."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,11 @@ def killed_twice(case: Planned, tmp_path: Path, number: int, step: int = 1) -> I
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("version", "names"), [("6", STATISTICS), ("8", STATISTICS), ("9", STATISTICS), ("8", ROWS), ("9", ROWS)]
+    ("version", "names"),
+    tiered(
+        [("6", STATISTICS), ("8", STATISTICS), ("9", STATISTICS), ("8", ROWS), ("9", ROWS)],
+        [("6", STATISTICS), ("9", ROWS)],
+    ),
 )
 def test_a_plan_is_dropped_around_the_publication(version: str, names: tuple[str, ...], tmp_path: Path) -> None:
     """Removed altogether before the indexes are listed, and complete from then on."""
@@ -232,9 +236,24 @@ MIXED = ("column_stats", "record_index")
 
 
 @pytest.mark.slow
-@STEPS
-@pytest.mark.parametrize("dropped", MIXED)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "dropped", "step"),
+    [
+        *tiered(
+            [
+                pytest.param(version, dropped, STEP, id=f"{version}-{dropped}-some")
+                for version in VERSIONS
+                for dropped in MIXED
+            ],
+            ["8-record_index-some"],
+        ),
+        *(
+            pytest.param(version, dropped, 1, id=f"{version}-{dropped}-all", marks=pytest.mark.soak)
+            for version in VERSIONS
+            for dropped in MIXED
+        ),
+    ],
+)
 def test_one_index_of_a_published_plan_is_dropped(version: str, dropped: str, step: int, tmp_path: Path) -> None:
     """The other one keeps the deltacommit that its files are of, also when the drop is killed after each change."""
     case = planned(version, MIXED, tmp_path / "source")
@@ -260,8 +279,13 @@ def test_one_index_of_a_published_plan_is_dropped(version: str, dropped: str, st
 
 
 @pytest.mark.slow
-@STEPS
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "step"),
+    [
+        *tiered([pytest.param(version, STEP, id=f"{version}-some") for version in VERSIONS], ["9-some"]),
+        *(pytest.param(version, 1, id=f"{version}-all", marks=pytest.mark.soak) for version in VERSIONS),
+    ],
+)
 def test_a_published_plan_of_which_an_index_was_delisted_is_run_again(version: str, step: int, tmp_path: Path) -> None:
     """The record index is delisted, and the drop dies: the next run builds both again, and never lists an empty one."""
     case = planned(version, MIXED, tmp_path / "source")
@@ -284,7 +308,7 @@ def test_a_published_plan_of_which_an_index_was_delisted_is_run_again(version: s
         shutil.rmtree(path)
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["8"]))
 def test_a_published_plan_whose_record_index_has_another_size_is_run_again(version: str, tmp_path: Path) -> None:
     """Plans of real Hudi do not say the number of file groups, and the options of the next run may differ."""
     case = planned(version, MIXED, tmp_path / "source")
@@ -296,7 +320,7 @@ def test_a_published_plan_whose_record_index_has_another_size_is_run_again(versi
     assert set(MIXED) <= Table(path).config.metadata_partitions
 
 
-@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("version", tiered(["8", "9"], ["9"]))
 def test_a_compaction_that_names_the_files_is_finished_first(version: str, tmp_path: Path) -> None:
     """Killed between the deltacommit and the listing, the file groups count: a pending compaction may name them."""
     case = planned(version, STATISTICS, tmp_path / "source")

@@ -43,6 +43,7 @@ from tests.golden.damages import (
 from tests.golden.test_bad_input import refused
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import Done, hudictl
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 CASE = "mor_compaction_requested"
@@ -195,7 +196,7 @@ def test_a_plan_that_is_cut(golden: Golden, version: str) -> None:
     check(golden(version, CASE).table, cut(PLAN), READ_ON, READ_OFF, FILES)
 
 
-@versions
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 @pytest.mark.parametrize("what", METADATA_DAMAGES)
 def test_a_damaged_metadata_table_is_not_read_in_part(golden: Golden, version: str, what: str) -> None:
     table = golden(version, CASE).table
@@ -242,8 +243,10 @@ def _without_totals(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@versions
-@pytest.mark.parametrize("case", ["clustering_requested_mor", "restored_then_written"])
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
+@pytest.mark.parametrize(
+    "case", tiered(["clustering_requested_mor", "restored_then_written"], ["restored_then_written"])
+)
 def test_every_file_of_the_timeline_cut_in_half_is_named_or_not_needed(golden: Golden, version: str, case: str) -> None:
     table = golden(version, case).table
     whole = {command: call(command, table).document for command in (READ, INCREMENTAL, FILES, ARCHIVED)}
@@ -269,7 +272,7 @@ def test_a_table_that_never_had_a_metadata_table(golden: Golden, version: str) -
     assert call(READ, table).document == call(READ_OFF, table).document
 
 
-@versions
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 @pytest.mark.parametrize("what", HISTORY_DAMAGES)
 def test_a_damaged_history(golden: Golden, version: str, what: str) -> None:
     table = golden(version, ARCHIVED_CASE).table

@@ -31,6 +31,7 @@ from hudi_core.view.file_group import DataFile
 from tests.support.avro_data import decode_datum, encode_datum
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 State = dict[str, dict[str, Any]]
@@ -119,7 +120,21 @@ def commits_of(table: HudiTable) -> list[Instant]:
     return list(table.timeline().commits())
 
 
-@pytest.mark.parametrize(("version", "case"), CASES)
+@pytest.mark.parametrize(
+    ("version", "case"),
+    tiered(
+        CASES,
+        [
+            ("6", "cdc_mor"),
+            ("6", "insert_overwrite_partition_cow"),
+            ("6", "rolled_back_mor"),
+            ("8", "cdc_cow"),
+            ("8", "clustered_mor"),
+            ("9", "cdc_cow_op_key"),
+            ("9", "partial_update_merge_into"),
+        ],
+    ),
+)
 def test_the_changes_of_all_commits_lead_to_the_snapshot(golden: Golden, version: str, case: str) -> None:
     table = HudiTable.open(str(golden(version, case).table))
     changes = table_of(table, query="cdc", begin="000")
@@ -127,7 +142,26 @@ def test_the_changes_of_all_commits_lead_to_the_snapshot(golden: Golden, version
     assert apply({}, changes) == texts(snapshot(table, None))
 
 
-@pytest.mark.parametrize(("version", "case"), [item for item in CASES if item not in CUT_SHORT])
+@pytest.mark.parametrize(
+    ("version", "case"),
+    tiered(
+        [item for item in CASES if item not in CUT_SHORT],
+        [
+            ("6", "cdc_cow_op_key"),
+            ("6", "clustered_cow"),
+            ("6", "delete_partition_mor"),
+            ("6", "mor_compacted"),
+            ("8", "cdc_mor"),
+            ("8", "global_index_partition_change"),
+            ("8", "restored_then_written"),
+            ("9", "cdc_cow"),
+            ("9", "clustered_mor"),
+            ("9", "insert_overwrite_table"),
+            ("9", "mor_compaction_requested"),
+            ("9", "rolled_back_mor"),
+        ],
+    ),
+)
 def test_the_changes_of_each_commit_lead_to_the_next_snapshot(golden: Golden, version: str, case: str) -> None:
     table = HudiTable.open(str(golden(version, case).table))
     earlier: Instant | None = None

@@ -17,9 +17,12 @@ from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import before_clean, cases, cleans, context_of, data_files
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
-PARTS = ("cleaned", "clean_requested", "archived_timeline")
+CASES = [case for part in ("cleaned", "clean_requested") for case in cases(part)]
+ARCHIVED = tiered(cases("archived_timeline"), [("9", "archived_timeline_cow")])
+"""Tables with many cleans."""
 
 
 def comparable(plan: CleanPlan) -> tuple[object, ...]:
@@ -35,7 +38,7 @@ def comparable(plan: CleanPlan) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize(("folder", "name"), [case for part in PARTS for case in cases(part)])
+@pytest.mark.parametrize(("folder", "name"), [*CASES, *ARCHIVED])
 def test_every_golden_clean_is_planned_as_by_real_hudi(folder: str, name: str, golden: Golden) -> None:
     found = cleans(golden(folder, name).table)
     assert found

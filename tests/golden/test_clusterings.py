@@ -34,13 +34,20 @@ from tests.support.golden_compactions import FOLDERS, own_timeline, timeline_nam
 from tests.support.golden_data import GoldenCase, golden_cases
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 PLANNED = planned_cases()
 IGNORED = ("_hoodie_file_name",)
 
 
-@pytest.mark.parametrize(("folder", "case"), PLANNED)
+@pytest.mark.parametrize(
+    ("folder", "case"),
+    tiered(
+        PLANNED,
+        [("6", "clustering_requested_mor"), ("8", "clustering_requested_cow"), ("9", "clustering_requested_mor")],
+    ),
+)
 def test_it_leaves_what_real_hudi_leaves(golden: Golden, folder: str, case: str) -> None:
     found = golden(folder, case)
     ours, real, instant = found.table, found.after(), planned(found.table)
@@ -77,24 +84,21 @@ def rows_and_files(case: GoldenCase, instant: str, *, real: bool = False) -> obj
 
 
 ALL = [(folder, case) for folder in FOLDERS for case in golden_cases(folder)]
-QUICK = {"mdt_all_cow": ("6", "8"), "mdt_all_mor": FOLDERS, "mdt_record_index_lookup": ("9",)}
 ORDERS = {"none": ("", 1), "linear": ("linear", 2), "z-order": ("z-order", 2), "hilbert": ("hilbert", 3)}
 REFUSED = ("log_garbage", "log_truncated", "bucket_index", "mor_log_only")
 """Cases without a clustering here: lost rows of a commit, buckets."""
 
 
-def is_quick(folder: str, case: str, order: str) -> bool:
-    """Each order on another version."""
-    return case in QUICK and folder in QUICK[case] and list(ORDERS).index(order) == FOLDERS.index(folder) % len(ORDERS)
-
-
 @pytest.mark.parametrize(
     ("folder", "case", "order"),
-    [
-        pytest.param(*item, order, marks=() if is_quick(*item, order) else pytest.mark.soak)
-        for item in ALL
-        for order in ORDERS
-    ],
+    tiered(
+        [(*item, order) for item in ALL for order in ORDERS],
+        [
+            ("6", "mdt_all_mor", "linear"),
+            ("8", "mdt_all_cow", "z-order"),
+            ("9", "mdt_all_mor", "none"),
+        ],
+    ),
 )
 def test_every_slice_of_a_table(golden: Golden, folder: str, case: str, order: str) -> None:
     table = golden(folder, case).table

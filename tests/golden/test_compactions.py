@@ -30,6 +30,7 @@ from tests.support.golden_compactions import (
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -53,7 +54,19 @@ SPARKS = {VERSION, "org.apache.spark.sql.parquet.row.metadata"}
 """Those of the Spark writer. Ours have the version where the base file that they replace has it, or there is none."""
 
 
-@pytest.mark.parametrize(("folder", "case"), PLANNED)
+@pytest.mark.parametrize(
+    ("folder", "case"),
+    tiered(
+        PLANNED,
+        [
+            ("6", "compaction_inflight"),
+            ("8", "payload_event_time"),
+            ("8", "payload_overwrite_nondefaults"),
+            ("8", "payload_partial_update"),
+            ("9", "bucket_index_mor"),
+        ],
+    ),
+)
 def test_rows_stay_and_nothing_is_left_over(golden: Golden, folder: str, case: str) -> None:
     """No plan of real Hudi is refused."""
     table = golden(folder, case).table
@@ -63,7 +76,23 @@ def test_rows_stay_and_nothing_is_left_over(golden: Golden, folder: str, case: s
     assert_compacted(table, instant, rows, pending)
 
 
-@pytest.mark.parametrize(("folder", "case"), EXECUTED)
+@pytest.mark.parametrize(
+    ("folder", "case"),
+    tiered(
+        EXECUTED,
+        [
+            ("6", "mor_compaction_requested"),
+            ("6", "payload_overwrite_nondefaults"),
+            ("6", "schema_evolution_mor_compaction_requested"),
+            ("6-by-1.2.0", "payload_partial_update"),
+            ("8", "merge_mode_commit_time"),
+            ("8-by-1.2.0", "mor_compaction_requested"),
+            ("9", "bucket_index_consistent_mor"),
+            ("9", "merge_mode_event_time"),
+            ("9", "partial_update_merge_into"),
+        ],
+    ),
+)
 def test_it_leaves_what_real_hudi_leaves(golden: Golden, folder: str, case: str) -> None:
     found = golden(folder, case)
     ours, real, instant = found.table, found.after(), planned(found.table)
@@ -81,7 +110,19 @@ def test_it_leaves_what_real_hudi_leaves(golden: Golden, folder: str, case: str)
         assert columns_of(path) == columns_of(theirs[group])
 
 
-@pytest.mark.parametrize(("folder", "case"), EXECUTED)
+@pytest.mark.parametrize(
+    ("folder", "case"),
+    tiered(
+        EXECUTED,
+        [
+            ("6", "mor_compaction_requested_only"),
+            ("6-by-1.2.0", "payload_default"),
+            ("8", "bucket_index_mor"),
+            ("8-by-1.2.0", "merge_mode_event_time"),
+            ("9", "payload_partial_update"),
+        ],
+    ),
+)
 def test_the_commit_is_that_of_real_hudi(golden: Golden, folder: str, case: str) -> None:
     found = golden(folder, case)
     ours, real, instant = found.table, found.after(), planned(found.table)

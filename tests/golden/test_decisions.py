@@ -17,7 +17,7 @@ from tests.support.golden_data import GoldenCase, golden_cases
 Golden = Callable[[str, str], GoldenCase]
 QUICK = ("mor_compaction_requested", "clustering_requested_cow", "empty_table_no_commits", "bucket_index_mor")
 CASES = [
-    pytest.param(folder, case, marks=() if case in QUICK else pytest.mark.soak)
+    pytest.param(folder, case, marks=() if case in QUICK else pytest.mark.conformance)
     for folder in FOLDERS
     for case in golden_cases(folder)
 ]

@@ -23,6 +23,7 @@ from hudi_core.table import HudiTable
 from tests.golden.sql_script import Script
 from tests.support.hudi_rs_data import HudiRsTable, hudi_rs_tables
 from tests.support.rows import assert_same_rows, rows_of
+from tests.support.tiers import tiered
 
 READABLE = [table for table in hudi_rs_tables() if not table.is_lance]
 LANCE = [table for table in hudi_rs_tables() if table.is_lance]
@@ -34,6 +35,18 @@ PATH_TEXT = {"sample_table/cow/v6_timebasedkeygen_nonhivestyle": "ts_str"}
 stored text.
 """
 RO = {"hoodie.read.use.read_optimized.mode": "true"}
+HISTORIES = [
+    HudiRsTable(f"sample_table/{name}")
+    for name in (
+        "cow/v6_complexkeygen_hivestyle",
+        "cow/v6_simplekeygen_nonhivestyle_overwritetable",
+        "cow/v8_nonpartitioned",
+        "cow/v9_txns_simple_overwrite",
+        "mor/avro/v9_nonpartitioned_rollback",
+        "mor/parquet/v6_nonpartitioned_rollback",
+    )
+]
+"""Of each version: updates, overwrites, rollbacks."""
 
 
 @cache
@@ -104,7 +117,7 @@ def write_instants(table: HudiRsTable) -> list[tuple[str, str]]:
     return writes
 
 
-@pytest.mark.parametrize("metadata", ["auto", "off"])
+@pytest.mark.parametrize("metadata", tiered(["auto", "off"], ["auto"]))
 @pytest.mark.parametrize("table", READABLE, ids=lambda table: table.name)
 def test_snapshot(table: HudiRsTable, metadata: str) -> None:
     mine = ours(table, metadata=metadata)
@@ -117,7 +130,7 @@ def test_read_optimized(table: HudiRsTable) -> None:
     assert_equal(table, ours(table, query="read_optimized"), theirs(table, HudiReadOptions().with_hudi_options(RO)))
 
 
-@pytest.mark.parametrize("table", READABLE, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", tiered(READABLE, HISTORIES), ids=lambda table: table.name)
 def test_time_travel(table: HudiRsTable) -> None:
     script, instants = script_of(table), write_instants(table)
     assert len(instants) == script.writes
@@ -128,7 +141,9 @@ def test_time_travel(table: HudiRsTable) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [table for table in READABLE if table not in WITHOUT_META], ids=lambda table: table.name
+    "table",
+    tiered([table for table in READABLE if table not in WITHOUT_META], HISTORIES),
+    ids=lambda table: table.name,
 )
 def test_incremental(table: HudiRsTable) -> None:
     times = ["000", *(time for _, time in write_instants(table))]

@@ -24,6 +24,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import decode_commit
 from tests.support.hfiles import lookup
 from tests.support.hudi_rs_data import hudi_rs_root
+from tests.support.tiers import tiered
 
 CORE = hudi_rs_root() / "core"
 HFILES = sorted((CORE / "hfile").glob("*.hfile"))
@@ -40,7 +41,23 @@ def count_in(name: str) -> tuple[int, int]:
     return keys, keys * (1 + int(match[2] or 0)) if match else 0
 
 
-@pytest.mark.parametrize("path", HFILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    tiered(
+        HFILES,
+        [
+            CORE / "hfile" / f"{name}.hfile"
+            for name in (
+                "hudi_1_0_hbase_2_4_13_16KB_GZ_20000_fake_first_key",
+                "hudi_1_0_hbase_2_4_13_1KB_GZ_10000_large_keys_deep_index",
+                "hudi_1_0_hbase_2_4_9_16KB_GZ_200_20_non_unique",
+                "hudi_1_0_hbase_2_4_9_16KB_NONE_5000",
+                "hudi_1_0_hbase_2_4_9_no_entry",
+            )
+        ],
+    ),
+    ids=lambda path: path.stem,
+)
 def test_hfile(path: Path) -> None:
     reads: list[int] = []
     data = path.read_bytes()

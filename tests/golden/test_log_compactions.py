@@ -48,6 +48,7 @@ from tests.support.log_compactions import (
 from tests.support.rows import assert_same_rows, read_parquet, rows_of
 from tests.support.table_invariants import assert_metadata_true, assert_readable, pending_instants, read_rows
 from tests.support.table_requests import perform
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 COMMIT = ("_hoodie_commit_time", "_hoodie_commit_seqno")
@@ -60,7 +61,7 @@ POSITIONS_OF: dict[str, set[HeaderKey]] = {"6": set(), "8": POSITIONS, "9": POSI
 """Headers that our log compaction keeps where the blocks that it merges have them: those of Hudi 1.x."""
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_the_rows_are_those_that_real_hudi_leaves(golden: Golden, version: str) -> None:
     found = golden(version, PLANNED)
     table, instant, rows = found.table, planned(found.table), read_rows(found.table)
@@ -120,7 +121,7 @@ def test_the_plan_is_the_one_that_real_hudi_made(golden: Golden, version: str) -
     )
 
 
-QUICK = {
+MERGED = {
     "mdt_all_mor",
     "merge_mode_event_time",
     "mor_basic",
@@ -131,22 +132,28 @@ QUICK = {
     "schema_evolution_mor",
     "types_mor",
 }
+"""Cases of which a plan merges slices in every one of VERSIONS, but for payload_default in 6."""
 
 
-def candidates() -> list[Any]:
-    """Every merge-on-read table; those of QUICK in `make test`."""
-    found = []
-    for folder in FOLDERS:
-        for case in golden_cases(folder):
-            marks = () if case in QUICK and folder in VERSIONS else (pytest.mark.soak,)
-            found.append(pytest.param(folder, case, marks=marks, id=f"{folder}-{case}"))
-    return found
-
-
-@pytest.mark.parametrize(("folder", "case"), candidates())
+@pytest.mark.parametrize(
+    ("folder", "case"),
+    tiered(
+        [(folder, case) for folder in FOLDERS for case in golden_cases(folder)],
+        [
+            ("6", "mor_basic"),
+            ("6", "payload_default"),
+            ("6", "rolled_back_mor"),
+            ("6", "schema_evolution_mor"),
+            ("8", "merge_mode_event_time"),
+            ("8", "mor_log_only"),
+            ("9", "mdt_all_mor"),
+            ("9", "only_deletes_mor"),
+        ],
+    ),
+)
 def test_a_plan_of_ours_leaves_the_rows_of_every_table(tmp_path: Path, folder: str, case: str) -> None:
     outcome = plan_and_run(tmp_path, folder, case)
-    if folder in VERSIONS and case in QUICK and (folder, case) != ("6", "payload_default"):
+    if folder in VERSIONS and case in MERGED and (folder, case) != ("6", "payload_default"):
         assert outcome == "merged"
 
 
@@ -247,7 +254,7 @@ def by_group(plan: CompactionPlan) -> dict[Any, Any]:
     return {item.file_group: (item, item.metrics) for item in plan.operations}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_completed_one_is_rolled_back_restored_cleaned_and_archived(
     golden: Golden, tmp_path: Path, version: str
 ) -> None:

@@ -20,6 +20,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.support.bloom_filters import might_contain
 from tests.support.golden_indexes import Opened, values_of
+from tests.support.tiers import tiered
 
 VERSIONS = ("6", "8", "9")
 TYPES = {
@@ -54,7 +55,7 @@ def open_table(written: Path, name: str) -> Opened:
     return Opened(written / name, storage, config, metadata, snapshot)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_statistics_of_every_type(written: Path, version: str) -> None:
     metadata_snapshot = open_table(written, f"types_v{version}")
     tables = metadata_snapshot.metadata.column_stats(list(TYPES))

@@ -18,6 +18,7 @@ from hudi_core.filegroup.merge.user_mergers import register_merger
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -38,7 +39,19 @@ def read(base: Path, options: dict[str, str] | None = None) -> pa.Table:
     return pa.Table.from_batches(result.batches, result.schema)
 
 
-@pytest.mark.parametrize(("version", "name"), BY_1_2, ids=lambda value: value)
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        BY_1_2,
+        [
+            ("6", "payload_default"),
+            ("6", "payload_partial_update"),
+            ("8", "payload_event_time"),
+            ("8", "payload_overwrite_nondefaults"),
+        ],
+    ),
+    ids=lambda value: value,
+)
 def test_a_table_that_hudi_1_2_keeps_is_merged_by_its_rules(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     own, other = (

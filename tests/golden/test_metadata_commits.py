@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells, differences
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 EVERY_KIND = [
@@ -46,7 +47,18 @@ WRITER = {"spark.sql.session.timeZone": "UTC"}
 WRITER_OF_9 = {**WRITER, "hoodie.index.bloom.num_entries": "1000"}
 
 
-@pytest.mark.parametrize(("version", "case"), [*EVERY_KIND, *STATISTICS, *LISTED])
+@pytest.mark.parametrize(
+    ("version", "case"),
+    tiered(
+        [*EVERY_KIND, *STATISTICS, *LISTED],
+        [
+            ("6", "mdt_all_mor_compacted"),
+            ("8", "mdt_all_cow"),
+            ("9", "mdt_all_mor"),
+            *LISTED,
+        ],
+    ),
+)
 def test_the_records_of_each_commit_are_those_that_hudi_wrote(golden: Golden, version: str, case: str) -> None:
     _compare(GoldenCells(golden(version, case).table, WRITER_OF_9 if version == "9" else WRITER))
 

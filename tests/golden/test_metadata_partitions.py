@@ -13,6 +13,7 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.model.names import parse_data_file
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import Cells, GoldenCells, differences
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 EVERY_KIND = [
@@ -32,14 +33,20 @@ WRITER = {"spark.sql.session.timeZone": "UTC"}
 
 
 @pytest.mark.parametrize(
-    ("version", "case"), [*EVERY_KIND, ("8", "mor_basic"), ("9", "mor_basic"), ("6-by-1.2.0", "mor_basic")]
+    ("version", "case"),
+    tiered(
+        [*EVERY_KIND, ("8", "mor_basic"), ("9", "mor_basic"), ("6-by-1.2.0", "mor_basic")],
+        [("6", "mdt_all_cow"), ("6-by-1.2.0", "mor_basic"), ("8", "mdt_all_mor_compacted"), ("9", "mdt_all_mor")],
+    ),
 )
 def test_column_statistics_of_all_files_are_those_that_hudi_holds(golden: Golden, version: str, case: str) -> None:
     table = GoldenCells(golden(version, case).table)
     assert differences(table.merged("column_stats"), table.initial("column_stats", "0", table.files())) == []
 
 
-@pytest.mark.parametrize(("version", "case"), EVERY_KIND)
+@pytest.mark.parametrize(
+    ("version", "case"), tiered(EVERY_KIND, [("6", "mdt_all_mor"), ("9", "mdt_all_cow_compacted")])
+)
 def test_filters_of_all_base_files_are_those_that_hudi_holds(golden: Golden, version: str, case: str) -> None:
     table = GoldenCells(golden(version, case).table)
     ours: Cells = {}
@@ -48,7 +55,9 @@ def test_filters_of_all_base_files_are_those_that_hudi_holds(golden: Golden, ver
     assert differences(table.merged("bloom_filters"), ours) == []
 
 
-@pytest.mark.parametrize(("version", "case"), PARTITIONS)
+@pytest.mark.parametrize(
+    ("version", "case"), tiered(PARTITIONS, [("8", "mdt_all_cow"), ("9", "mdt_all_mor_compacted")])
+)
 def test_statistics_of_partitions_from_the_latest_slices_are_those_that_hudi_holds(
     golden: Golden, version: str, case: str
 ) -> None:

@@ -17,6 +17,7 @@ from tests.support.metadata_records import (
     complete_rollback,
     crash_before_completion,
 )
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import (
     indexes,
     listed,
@@ -34,7 +35,7 @@ def copy_of(written: Path, name: str, scratch: Path) -> Table:
     return Table(scratch / name)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", tiered(TABLES, ["types_v6", "keys_v8", "partitioned_v9"]))
 def test_a_clean(written: Path, tmp_path: Path, name: str) -> None:
     table = copy_of(written, name, tmp_path)
     changes, before = some_files(table), listed(table)
@@ -64,7 +65,7 @@ def test_a_rollback(written: Path, tmp_path: Path, name: str) -> None:
     assert comparable(table.live()) == comparable(earlier)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", tiered(TABLES, ["types_v6", "types_v8", "keys_v9"]))
 def test_a_restore(written: Path, tmp_path: Path, name: str) -> None:
     table = copy_of(written, name, tmp_path)
     *_, target, _ = table.data.load().commits().instants

@@ -1,8 +1,8 @@
 """Every golden table: its metadata table is dropped and created again with the partitions that it had, and a validation
 finds nothing.
 
-Where real Hudi wrote none, `files` and `column_stats` are created. `make test` has tables of each version with every
-partition type, and some others; `make soak` has all of them.
+Where real Hudi wrote none, `files` and `column_stats` are created. `make test` has two tables with every partition type
+and some others; `make conformance` has all of them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tests.support.golden_data import golden_cases, open_case
 from tests.support.metadata_records import Table
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 TABLES = [
     (folder, case)
@@ -35,14 +36,10 @@ TABLES = [
 ]
 QUICK = {
     ("6", "mdt_all_mor"),
-    ("8", "mdt_all_cow"),
     ("9", "mdt_all_mor_compacted"),
-    ("6", "mor_basic"),
     ("8", "clustered_cow"),
-    ("9", "delete_partition_cow"),
     ("9", "non_partitioned_mor"),
     ("6", "types_cow"),
-    ("6", "mor_parquet_log_types"),
 }
 WIDE_DECIMALS = {
     *(
@@ -71,7 +68,7 @@ def findings(table: Table) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("folder", "case"),
-    [pytest.param(*item, id="-".join(item), marks=() if item in QUICK else pytest.mark.soak) for item in TABLES],
+    tiered(TABLES, QUICK),
 )
 def test_a_validation_finds_nothing(folder: str, case: str, tmp_path: Path) -> None:
     table = Table(open_case(folder, case, tmp_path).table)

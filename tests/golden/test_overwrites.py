@@ -32,27 +32,21 @@ from tests.support.overwrites import (
 )
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, assert_readable, leftovers, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 ALL = [(folder, case) for folder in FOLDERS for case in golden_cases(folder)]
 QUICK = {
-    ("6", "bucket_index_cow"),
     ("6", "custom_keygen"),
-    ("6", "mdt_all_mor"),
     ("6", "multilevel_encoded_hive"),
     ("6", "timestamp_keygen_string"),
     ("8", "complex_keygen"),
     ("8", "drop_partition_columns"),
-    ("8", "mdt_all_cow"),
-    ("8", "timestamp_keygen_hive"),
-    ("9", "bucket_index_cow"),
-    ("9", "complex_keygen_single"),
     ("9", "complex_keygen_nonpart_mor"),
-    ("9", "custom_keygen"),
     ("9", "mdt_all_mor"),
     ("9", "timestamp_keygen_epochmillis"),
 }
-EVERY = [pytest.param(*item, marks=() if item in QUICK else pytest.mark.soak) for item in ALL]
+EVERY = tiered(ALL, QUICK)
 NO_META = "no_meta_fields"
 """See test_without_meta_columns."""
 NOT_WRITTEN = (
@@ -106,8 +100,8 @@ def test_a_table_is_overwritten_by_its_own_rows(golden: Golden, tmp_path: Path, 
     assert_readable(table, after)
 
 
-@pytest.mark.parametrize("combine", ["false", "true"])
-@pytest.mark.parametrize("folder", ["6", "8", "9"])
+@pytest.mark.parametrize("combine", tiered(["false", "true"], ["true"]))
+@pytest.mark.parametrize("folder", tiered(["6", "8", "9"], ["8"]))
 def test_each_row_stays_in_the_bucket_that_hudi_put_it_into(
     golden: Golden, tmp_path: Path, folder: str, combine: str
 ) -> None:
@@ -144,7 +138,10 @@ def test_a_partition_is_deleted(golden: Golden, folder: str, case: str) -> None:
     assert delete(table, partition, token="once").repeated
 
 
-@pytest.mark.parametrize(("folder", "case"), [("6", "mdt_all_mor"), ("8", "mdt_all_cow"), ("9", "mdt_all_mor")])
+@pytest.mark.parametrize(
+    ("folder", "case"),
+    tiered([("6", "mdt_all_mor"), ("8", "mdt_all_cow"), ("9", "mdt_all_mor")], [("6", "mdt_all_mor")]),
+)
 def test_only_the_partitions_of_the_rows_are_replaced(golden: Golden, tmp_path: Path, folder: str, case: str) -> None:
     """Half of the rows of one partition, and one row that was in another one and moves to a new partition."""
     table = golden(folder, case).table

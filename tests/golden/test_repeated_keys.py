@@ -17,6 +17,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.table import HudiTable
 from hudi_core.verbs.run import RunRequest
 from tests.support.log_compactions import FROM_ONE
+from tests.support.tiers import tiered
 
 ROWS = [("a", "a5"), ("a", "a5"), ("b", "b1"), ("b", "b2"), ("c", "c1")]
 """What real Hudi reads: a was a1 and a2, and d was there twice."""
@@ -81,7 +82,7 @@ def test_change_data(table: Path, options: dict[str, str]) -> None:
     assert Counter(ops) == ({"i": 7, "u": 2, "d": 2} if not options else {"i": 7, "u": 1, "d": 1})
 
 
-@pytest.mark.parametrize("copied", ["true", "false"])
+@pytest.mark.parametrize("copied", tiered(["true", "false"], ["true"]))
 def test_compaction(table: Path, copied: str) -> None:
     options = {
         "hoodie.compact.inline.max.delta.commits": "1",
@@ -97,7 +98,16 @@ def test_compaction_by_keys(table: Path) -> None:
     assert rows(table) == ROWS_BY_KEY
 
 
-@pytest.mark.parametrize("columns", [{}, {"hoodie.clustering.plan.strategy.sort.columns": "v"}])
+@pytest.mark.parametrize(
+    "columns",
+    tiered(
+        [
+            pytest.param({}, id="joined"),
+            pytest.param({"hoodie.clustering.plan.strategy.sort.columns": "v"}, id="sorted"),
+        ],
+        ["joined"],
+    ),
+)
 def test_clustering(table: Path, columns: dict[str, str]) -> None:
     options = {"hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true", **columns}
     run(table, "clustering", options)

@@ -25,6 +25,7 @@ from tests.support.changed_tables import (
 )
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -44,7 +45,22 @@ def failed_instant(case: GoldenCase) -> str:
     return str(instant)
 
 
-@pytest.mark.parametrize(("version", "name"), CASES, ids=[f"{version}-{case}" for version, case in CASES])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        CASES,
+        [
+            ("6", "failed_inflight_cow_direct_markers"),
+            ("6", "failed_inflight_mor"),
+            ("6", "failed_after_metadata_mor"),
+            ("8", "failed_inflight_cow"),
+            ("8", "failed_inflight_mor_direct_markers"),
+            ("9", "failed_inflight_mor"),
+            ("9", "failed_after_metadata_cow"),
+        ],
+    ),
+    ids=[f"{version}-{case}" for version, case in CASES],
+)
 def test_as_real_hudi(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     failed, known, after = failed_instant(case), known_times(case.table), case.after()

@@ -24,6 +24,7 @@ from tests.golden.test_made_metadata_tables import open_table as open_written
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_indexes import MANY, WITH_RECORD_INDEX, open_table
 from tests.support.golden_row_indexes import GoldenRows, group_count
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 WITH_SECONDARY = [pair for pair in MANY if pair[0] != "6"]
@@ -62,7 +63,10 @@ def replayed(golden: GoldenRows, rows: RecordIndexRows | SecondaryIndexRows) -> 
     return held, deletions
 
 
-@pytest.mark.parametrize(("version", "name"), WITH_RECORD_INDEX)
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(WITH_RECORD_INDEX, [("6", "mdt_all_mor"), ("8", "mdt_all_cow_compacted"), ("9", "mdt_record_index_lookup")]),
+)
 def test_the_record_index_of_the_commits_is_real_hudis(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     ours = GoldenRows.open(case.table)
@@ -73,7 +77,9 @@ def test_the_record_index_of_the_commits_is_real_hudis(golden: Golden, version: 
     assert len(real) > 90
 
 
-@pytest.mark.parametrize(("version", "name"), WITH_RECORD_INDEX)
+@pytest.mark.parametrize(
+    ("version", "name"), tiered(WITH_RECORD_INDEX, [("6", "mdt_all_cow_compacted"), ("9", "mdt_all_mor_compacted")])
+)
 def test_a_record_index_that_is_rebuilt_differs_in_the_instant_alone(golden: Golden, version: str, name: str) -> None:
     """No file records which commit brought a row to its file group: the base instant of the slice replaces it, as in
     real Hudi's initialization.
@@ -119,7 +125,7 @@ def test_a_secondary_index_that_is_rebuilt_is_real_hudis(golden: Golden, version
     assert sum(map(len, found)) > 90
 
 
-@pytest.mark.parametrize(("version", "name"), WITH_SECONDARY)
+@pytest.mark.parametrize(("version", "name"), tiered(WITH_SECONDARY, [("8", "mdt_all_mor"), ("9", "mdt_all_cow")]))
 def test_the_pairs_of_the_commits_are_real_hudis(golden: Golden, version: str, name: str) -> None:
     ours = GoldenRows.open(golden(version, name).table)
     held, deletions = replayed(ours, secondary_rows(ours))
@@ -143,10 +149,18 @@ def blocks_of(golden: GoldenRows, partition: str) -> Iterator[tuple[str, int, Lo
 
 @pytest.mark.parametrize(
     ("version", "name", "index"),
-    [
-        *((*pair, "record_index") for pair in WITH_RECORD_INDEX),
-        *((*pair, "secondary_index_idx_name") for pair in WITH_SECONDARY),
-    ],
+    tiered(
+        [
+            *((*pair, "record_index") for pair in WITH_RECORD_INDEX),
+            *((*pair, "secondary_index_idx_name") for pair in WITH_SECONDARY),
+        ],
+        [
+            ("6", "mdt_all_mor", "record_index"),
+            ("8", "mdt_all_cow", "secondary_index_idx_name"),
+            ("9", "mdt_all_mor", "record_index"),
+            ("9", "mdt_all_mor", "secondary_index_idx_name"),
+        ],
+    ),
 )
 def test_log_blocks_say_what_those_of_real_hudi_say(golden: Golden, version: str, name: str, index: str) -> None:
     """Cell by cell the same bytes, and delete blocks with the same entries to the byte, in whatever order."""
@@ -217,8 +231,25 @@ WITHOUT_INDEX = (
 )
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-@pytest.mark.parametrize("name", WITHOUT_INDEX)
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        [(version, name) for version in ("6", "8", "9") for name in WITHOUT_INDEX],
+        [
+            ("6", "delete_partition_mor"),
+            ("6", "insert_overwrite_table"),
+            ("6", "only_deletes_mor"),
+            ("6", "rolled_back_mor"),
+            ("8", "clustered_mor"),
+            ("8", "global_index_partition_change"),
+            ("8", "insert_overwrite_partition_mor"),
+            ("8", "mor_log_only"),
+            ("9", "bucket_index_mor"),
+            ("9", "mor_compacted"),
+            ("9", "mor_parquet_log"),
+        ],
+    ),
+)
 def test_what_commits_tell_is_where_the_rows_of_the_snapshot_are(golden: Golden, version: str, name: str) -> None:
     """Overwrites, clusterings, moved keys, inserts in log files, log blocks that were rolled back: of tables without a
     record index.

@@ -20,6 +20,7 @@ from hudi_core.verbs.run import RunRequest
 from tests.support.overwrites import overwrite, own_rows, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Reported = Callable[[str], Path]
 COW = "millis_as_micros_cow"
@@ -110,7 +111,7 @@ def test_merge_on_read(reported: Reported, name: str) -> None:
 
 
 @pytest.mark.parametrize("service", ["compaction", "log_compaction", "clustering"])
-@pytest.mark.parametrize("name", MOR)
+@pytest.mark.parametrize("name", tiered(MOR, ["millis_as_micros_mor_v9"]))
 def test_services(reported: Reported, name: str, service: str) -> None:
     table = reported(name)
     rows = read_rows(table)

@@ -15,6 +15,7 @@ from hudi_core.timeline.naming import naming_for
 from hudi_core.timeline.schemas import schema_of
 from tests.support.avro_data import encode_datum
 from tests.support.golden_timelines import every_table, info_of, load_timelines, timelines_of
+from tests.support.tiers import tiered
 
 _NO_COMMITS = {"empty_table_no_commits"}
 _LAYOUT_1 = ("6", "6-by-1.2.0")
@@ -28,7 +29,7 @@ def _name_of(instant: Instant, layout: str) -> str:
     return naming.file_name(instant.requested_time, instant.action, instant.state, instant.completion_time)
 
 
-@pytest.mark.parametrize(("version", "name"), every_table())
+@pytest.mark.parametrize(("version", "name"), tiered(every_table(), every_table("6", "9")))
 def test_files_parse_decode_and_round_trip(version: str, name: str) -> None:
     storage = load_timelines(name, version)
     layout = "1" if version in _LAYOUT_1 else "2"
@@ -66,7 +67,7 @@ def test_files_parse_decode_and_round_trip(version: str, name: str) -> None:
                 assert decode_compaction_plan(encoded, path=path) == plan
 
 
-@pytest.mark.parametrize(("version", "name"), every_table(*_LAYOUT_2))
+@pytest.mark.parametrize(("version", "name"), tiered(every_table(*_LAYOUT_2), every_table("9")))
 def test_commit_files_of_layout_2_come_back_byte_for_byte(version: str, name: str) -> None:
     storage = load_timelines(name, version)
     for active in timelines_of(storage):

@@ -11,6 +11,7 @@ from hudi_core.errors import MetadataUnavailableError
 from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_data import GoldenCase, golden_cases
 from tests.support.hudi_rs_data import HudiRsTable, hudi_rs_tables
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 FOLDERS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
@@ -19,11 +20,9 @@ NAMES = sorted({name for _, name in ALL})
 
 
 def _is_quick(folder: str, name: str) -> bool:
-    """`make test` looks at each case as one version wrote it, in turn, and at those with every partition type as all
-    did.
-    """
+    """`make test` looks at each case as one version wrote it, in turn."""
     wrote = [item for item in FOLDERS if (item, name) in ALL]
-    return name.startswith("mdt_") or folder == wrote[NAMES.index(name) % len(wrote)]
+    return folder == wrote[NAMES.index(name) % len(wrote)]
 
 
 AFTER = [
@@ -50,7 +49,7 @@ EVERY_TYPE = {
 
 
 @pytest.mark.parametrize(
-    ("folder", "name"), [pytest.param(*item, marks=() if _is_quick(*item) else pytest.mark.soak) for item in ALL]
+    ("folder", "name"), [pytest.param(*item, marks=() if _is_quick(*item) else pytest.mark.conformance) for item in ALL]
 )
 def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str) -> None:
     table = DamagedTable(golden(folder, name).table)
@@ -65,8 +64,8 @@ def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str)
     assert report.partitions == len(table.metadata.partitions())
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-@pytest.mark.parametrize("name", ["mdt_all_cow", "mdt_all_mor_compacted"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6", "9"]))
+@pytest.mark.parametrize("name", tiered(["mdt_all_cow", "mdt_all_mor_compacted"], ["mdt_all_mor_compacted"]))
 def test_what_is_looked_at(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     report = DamagedTable(case.table).report()
@@ -129,7 +128,24 @@ def test_every_type_odd_keys_and_the_partitioned_record_index(written: Path, nam
 RS_TABLES = [table for table in hudi_rs_tables() if not table.is_lance]
 
 
-@pytest.mark.parametrize("name", [table.name for table in RS_TABLES])
+@pytest.mark.parametrize(
+    "name",
+    tiered(
+        [table.name for table in RS_TABLES],
+        [
+            f"sample_table/{name}"
+            for name in (
+                "cow/v8_simplekeygen_nonhivestyle",
+                "cow/v9_timebasedkeygen_epochmillis",
+                "cow/v9_txns_complex_meta",
+                "cow/v9_txns_simple_overwrite",
+                "mor/avro/v9_nonpartitioned_rollback",
+                "mor/avro/v9_txns_simple_meta",
+                "mor/parquet/v6_nonpartitioned",
+            )
+        ],
+    ),
+)
 def test_nothing_is_found_on_the_tables_of_hudi_rs(name: str) -> None:
     """Real Hudi made them with clusterings, overwrites, key generators of times, and file groups whose last row was
     deleted.

@@ -1,5 +1,5 @@
 """All twelve damages on every golden table, with the partition types it has and those that can be created on it; in
-`make test` on the tables with every partition type.
+`make test` on one table with every partition type.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hudi_core.transaction.owner import Owner
 from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_data import GoldenCase, golden_cases, open_case
 from tests.support.metadata_damages import ALONE, COMBINED, Damage
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 FOLDERS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
@@ -49,14 +50,14 @@ def all_damages(path: Path, scratch: Path) -> tuple[set[str], list[str]]:
     return done, missed
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 def test_on_a_table_with_every_partition_type(golden: Golden, version: str, tmp_path: Path) -> None:
     done, missed = all_damages(golden(version, "mdt_all_mor").table, tmp_path)
     assert missed == []
     assert sorted(done) == EVERY
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_on_every_golden_table(folder: str, tmp_path: Path) -> None:
     """What is not created must be refused: a table without record keys has no record index, for one; and in version 6

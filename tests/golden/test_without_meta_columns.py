@@ -27,10 +27,11 @@ from tests.support.log_compactions import FROM_ONE
 from tests.support.overwrites import delete, overwrite, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, assert_readable, leftovers, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS: Final = ("6", "8", "9")
-KINDS: Final = (pytest.param("no_meta_fields_cow", marks=pytest.mark.soak), "no_meta_fields_mor")
+KINDS: Final = (pytest.param("no_meta_fields_cow", marks=pytest.mark.conformance), "no_meta_fields_mor")
 FOOTER: Final = {"parquet.avro.schema", "writer.model.name", "org.apache.spark.version"}
 PARTITION: Final = "2024-01-01"
 SMALL: Final = {"hoodie.clustering.plan.strategy.small.file.limit": str(1 << 30)}
@@ -45,12 +46,7 @@ def create_indexes(table: Path, version: str) -> None:
     assert HudiTable.open(str(table)).run(request, LocalEngine(1)).exit_code == 0
 
 
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(params=[pytest.param(False, marks=pytest.mark.soak), True], ids=["plain", "indexed"])
+@pytest.fixture(params=[pytest.param(False, marks=pytest.mark.conformance), True], ids=["plain", "indexed"])
 def indexed(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
@@ -97,6 +93,7 @@ def assert_kept(table: Path, rows: pa.Table, instant: str) -> None:
     assert leftovers(table, instant) == []
 
 
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_compaction(golden: Golden, version: str, indexed: bool) -> None:
     table, rows = opened(golden, version, "no_meta_fields_mor", indexed=indexed)
     (instant,) = run(table, "compaction", {"hoodie.compact.inline.max.delta.commits": "1"})
@@ -106,13 +103,25 @@ def test_a_compaction(golden: Golden, version: str, indexed: bool) -> None:
     assert_same_rows(pa.Table.from_batches(list(answer.batches), answer.schema), rows, ignore=())
 
 
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_log_compaction(golden: Golden, version: str, indexed: bool) -> None:
     table, rows = opened(golden, version, "no_meta_fields_mor", indexed=indexed)
     (instant,) = run(table, "log_compaction", FROM_ONE)
     assert_kept(table, rows, instant)
 
 
-@pytest.mark.parametrize("order", [{}, {SORT_COLUMNS: "name"}, {SORT_COLUMNS: "name,amount", LAYOUT: "z-order"}])
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
+@pytest.mark.parametrize(
+    "order",
+    tiered(
+        [
+            pytest.param({}, id="none"),
+            pytest.param({SORT_COLUMNS: "name"}, id="linear"),
+            pytest.param({SORT_COLUMNS: "name,amount", LAYOUT: "z-order"}, id="z-order"),
+        ],
+        ["linear"],
+    ),
+)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_clustering(golden: Golden, version: str, name: str, order: dict[str, str], indexed: bool) -> None:
     table, rows = opened(golden, version, name, indexed=indexed)
@@ -125,6 +134,7 @@ def test_a_clustering(golden: Golden, version: str, name: str, order: dict[str, 
             assert names == sorted(names)
 
 
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 @pytest.mark.parametrize("name", KINDS)
 def test_row_groups_are_copied(golden: Golden, version: str, name: str, indexed: bool) -> None:
     """Of files without keys, by a clustering without sort columns: those of four rows stay."""
@@ -143,7 +153,8 @@ def row_group_sizes(table: Path, instant: str) -> list[int]:
     return [file.row_group(number).num_rows for file in files for number in range(file.num_row_groups)]
 
 
-@pytest.mark.parametrize("combine", ["false", pytest.param("true", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
+@pytest.mark.parametrize("combine", ["false", pytest.param("true", marks=pytest.mark.conformance)])
 @pytest.mark.parametrize("name", KINDS)
 def test_an_insert_overwrite_table(
     golden: Golden, tmp_path: Path, version: str, name: str, combine: str, indexed: bool
@@ -158,6 +169,7 @@ def test_an_insert_overwrite_table(
     assert (again.instant, again.repeated) == (result.instant, True)
 
 
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 @pytest.mark.parametrize("name", KINDS)
 def test_an_insert_overwrite(golden: Golden, tmp_path: Path, version: str, name: str, indexed: bool) -> None:
     """Half of the rows of one partition, and another one of them that moves to a new partition."""
@@ -174,6 +186,7 @@ def test_an_insert_overwrite(golden: Golden, tmp_path: Path, version: str, name:
     assert_kept(table, pa.concat_tables([given, elsewhere]), str(result.instant))
 
 
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 @pytest.mark.parametrize("name", KINDS)
 def test_a_delete_partition(golden: Golden, version: str, name: str, indexed: bool) -> None:
     table, rows = opened(golden, version, name, indexed=indexed)
@@ -184,6 +197,7 @@ def test_a_delete_partition(golden: Golden, version: str, name: str, indexed: bo
     assert delete(table, PARTITION, token="once").repeated
 
 
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_files_that_lack_the_columns(golden: Golden, version: str) -> None:
     """As Hudi's clusterings leave them that write rows of Spark."""
     table = golden(version, "no_meta_fields_mor").table

@@ -38,6 +38,7 @@ from tests.support.service_calls import (
     unschedule_act,
 )
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, pending_instants, read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 
 VERSIONS: Final = ("6", "8", "9")
@@ -127,7 +128,7 @@ def compacted(table: Path) -> str:
 @dataclass(frozen=True)
 class Subject:
     """`begins` brings a golden table to where the service begins, and returns the instant that it is about. `one` is
-    the case of `make test`.
+    the case of tests that have one.
     """
 
     begins: Callable[[Path], str]
@@ -164,18 +165,22 @@ SUBJECTS: Final[dict[str, Subject]] = {
 }
 
 
-def chosen(subject: str, version: str, case: str) -> Any:
-    """The test of one subject on one table: `make test` does one case of two versions, in turn, `make conformance` the
-    others.
-    """
-    excluded = VERSIONS[list(SUBJECTS).index(subject) % len(VERSIONS)]
-    marks = () if SUBJECTS[subject].one == case and version != excluded else (pytest.mark.conformance,)
-    return pytest.param(subject, version, case, id=f"{subject}-{version}-{case}", marks=marks)
-
-
-RUNS: Final = [
-    chosen(name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases
-]
+RUNS: Final = tiered(
+    [(name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases],
+    [
+        ("clean by versions", "8", "mdt_all_mor"),
+        ("rollback of the newest commit", "6", "mdt_all_mor"),
+        ("rollback of a failed write", "9", "mdt_all_mor"),
+        ("rollback of a compaction", "8", "mdt_all_mor"),
+        ("rollback of an attempt", "6", "mdt_all_mor"),
+        ("restore", "6", "mdt_all_cow"),
+        ("restore behind a clean", "9", "mdt_all_cow"),
+        ("archive", "9", "mdt_all_cow_compacted"),
+        ("unschedule", "6", "mdt_all_mor"),
+        ("takeover", "9", "mdt_all_mor"),
+    ],
+)
+"""Every subject on every table that it has."""
 
 
 def assert_true(table: Path) -> None:

@@ -24,6 +24,7 @@ from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
 Golden = Callable[[str, str], GoldenCase]
@@ -94,7 +95,7 @@ def test_a_task_reports_its_table(
     assert ("airflow.hudi.service_seconds", service) in after
 
 
-@pytest.mark.parametrize("mode", ["execute", "both"])
+@pytest.mark.parametrize("mode", tiered(["execute", "both"], ["execute"]))
 def test_who_lost_a_race_sends_no_work(
     golden: Golden, server: Server, submitted: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:

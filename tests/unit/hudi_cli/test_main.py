@@ -20,6 +20,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim_file import claimed_instants, has_let_go
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 COMMANDS = (
@@ -178,7 +179,9 @@ def ignore_interrupts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("before", [None, ignore_interrupts], ids=["foreground", "background"])
+@pytest.mark.parametrize(
+    "before", tiered([None, ignore_interrupts], [ignore_interrupts]), ids=["foreground", "background"]
+)
 def test_a_signal_ends_a_run_and_releases_its_claim(golden: Golden, before: Callable[[], None] | None) -> None:
     """A script starts `hudictl … &` with SIGINT ignored."""
     table = golden("9", "mor_compaction_requested").table

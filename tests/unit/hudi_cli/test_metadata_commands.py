@@ -14,6 +14,7 @@ from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.metadata_records import Table
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
 Golden = Callable[[str, str], GoldenCase]
@@ -107,7 +108,7 @@ def test_the_document_of_perf_and_its_table(golden: Golden) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6"]))
 def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     gone = hudictl("metadata", "drop", table, "--json")
@@ -198,7 +199,7 @@ def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["9"]))
 def test_what_a_writer_did_not_record_is_applied_and_named(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     gone = forget(Table(table), 2)

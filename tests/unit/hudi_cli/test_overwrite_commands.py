@@ -11,12 +11,13 @@ from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.overwrites import own_rows, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 LOCAL = ("--engine", "local")
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "8", "9"], ["6"]))
 def test_rows_replace_a_partition(golden: Golden, tmp_path: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     rows = read_rows(table)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -55,7 +56,7 @@ def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
     assert "hoodie.log.compaction.enable=true" in refused["reason"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_clustering_is_planned_run_and_not_planned_again(golden: Golden, version: str) -> None:
     table = golden(version, "cow_basic").table
     chosen = ("--option", "hoodie.clustering.plan.strategy.sort.columns=name")
@@ -91,7 +92,7 @@ def test_a_failed_write_is_rolled_back(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_table_goes_back_to_a_savepoint(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     commits = [item["requested_time"] for item in instants(table, "completed")]

@@ -15,6 +15,7 @@ from hudi_core.table import HudiTable
 from tests.support.damaged_tables import DamagedTable
 from tests.support.fake_spark_submit import RENDERED, context, requests
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -31,7 +32,7 @@ def listed(table: Path) -> frozenset[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     before = listed(table)

@@ -30,6 +30,7 @@ from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, 
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -66,7 +67,7 @@ def halved(table: Path, folder: Path) -> tuple[Path, pa.Table, pa.Table]:
     )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_an_interval_is_written_once(golden: Golden, submitted: Path, tmp_path: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     source, expected, _ = halved(table, tmp_path)
@@ -171,7 +172,7 @@ def test_a_long_name_becomes_a_token_of_its_own(golden: Golden, submitted: Path,
     assert len(replaced(table)) == 2
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_a_job_that_died_before_its_report_is_not_done_again(
     golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -197,7 +198,7 @@ def test_the_whole_table(golden: Golden, submitted: Path, tmp_path: Path) -> Non
     assert request.whole_table is True
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_partitions_are_deleted_once(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     rows = read_rows(table)

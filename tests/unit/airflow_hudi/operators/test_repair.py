@@ -24,6 +24,7 @@ from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -45,7 +46,7 @@ def pending(table: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_table_goes_back(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     *_, target, newest = commits(table)
@@ -59,7 +60,7 @@ def test_a_table_goes_back(golden: Golden, submitted: Path, version: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_retry_of_a_completed_restore_keeps_what_was_written_since(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_retry_of_a_completed_restore_keeps_what_was_written_since(
     assert made(HudiRestoreOperator, table, instant=target).execute(context(store))["removed"]["instants"] == [written]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_a_savepoint_comes_and_goes(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     kept = made(HudiSavepointOperator, table, comment="a release").execute(context(Store()))
@@ -102,7 +103,7 @@ def test_a_savepoint_comes_and_goes(golden: Golden, submitted: Path, version: st
         made(HudiSavepointOperator, table, action="delete", instant=kept["instant"]).execute(context(Store()))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_plan_is_dropped(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "clustering_requested_cow").table
     ((instant, _),) = pending(table)
@@ -112,7 +113,7 @@ def test_a_plan_is_dropped(golden: Golden, submitted: Path, version: str) -> Non
     assert pending(table) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_an_attempt_is_taken_over(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "compaction_inflight").table
     ((instant, state),) = pending(table)

@@ -17,6 +17,7 @@ from tests.support.changed_tables import open_context
 from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -41,7 +42,7 @@ def pending(table: Path, action: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_every_failed_write_is_rolled_back_in_one_job(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "failed_inflight_mor").table
     failed = pending(table, "deltacommit")
@@ -64,7 +65,7 @@ def test_every_failed_write_is_rolled_back_in_one_job(golden: Golden, submitted:
     assert len(requests(submitted)) == 1
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_a_rollback_is_planned_by_one_task_and_run_by_the_next(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "failed_inflight_mor").table
     planned = operator_on(table, mode="schedule", options=EAGER).execute(context(Store()))
@@ -85,7 +86,7 @@ def test_a_pending_rollback_is_finished(golden: Golden, submitted: Path) -> None
     assert len(requests(submitted)) == count
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_one_write_by_name(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     newest = [item.requested_time for item in HudiTable.open(str(table)).timeline().commits()][-1]
@@ -134,7 +135,7 @@ class SlowWriter:
         assert read_rows(self.table).equals(self.rows)
 
 
-@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("version", tiered(["6", "8"], ["6"]))
 def test_a_write_that_completes_between_two_tries_is_kept(
     golden: Golden, submitted: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

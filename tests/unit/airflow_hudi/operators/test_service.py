@@ -16,14 +16,15 @@ from tests.support.fake_spark_submit import Store, context, requests
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 KINDS: list[tuple[Any, str, dict[str, str]]] = [
     (HudiCompactionOperator, "mor_basic", {"hoodie.compact.inline.max.delta.commits": "1"}),
     (HudiClusteringOperator, "cow_basic", {"hoodie.clustering.plan.strategy.sort.columns": "name"}),
 ]
-SERVICES = pytest.mark.parametrize(("operator", "case", "options"), KINDS, ids=["compaction", "clustering"])
-VERSIONS = pytest.mark.parametrize("version", ["6", "9"])
+SERVICES = [pytest.param(*kind, id=name) for name, kind in zip(("compaction", "clustering"), KINDS, strict=True)]
+VERSIONS = ["6", "9"]
 
 
 def states(table: Path, done: dict[str, Any]) -> dict[str, str]:
@@ -32,8 +33,8 @@ def states(table: Path, done: dict[str, Any]) -> dict[str, str]:
     return {item.requested_time: item.state.value for item in timeline if item.requested_time >= done["instant"]}
 
 
-@VERSIONS
-@SERVICES
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
+@pytest.mark.parametrize(("operator", "case", "options"), SERVICES)
 def test_planned_by_one_task_and_run_by_the_next(
     golden: Golden, submitted: Path, version: str, operator: Any, case: str, options: dict[str, str]
 ) -> None:
@@ -59,8 +60,8 @@ def test_planned_by_one_task_and_run_by_the_next(
 
 
 @pytest.mark.slow
-@VERSIONS
-@SERVICES
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
+@pytest.mark.parametrize(("operator", "case", "options"), tiered(SERVICES, ["clustering"]))
 def test_planned_and_run_by_one_task(
     golden: Golden, submitted: Path, version: str, operator: Any, case: str, options: dict[str, str]
 ) -> None:

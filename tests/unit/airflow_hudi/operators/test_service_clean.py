@@ -21,6 +21,7 @@ from tests.support.fake_spark_submit import RENDERED, Store, context, real_job, 
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -39,7 +40,7 @@ def cleans(table: Path, state: str) -> list[str]:
     return [instant.requested_time for instant in found if instant.state.value == state]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_both_plans_and_runs_in_one_job(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_compacted").table
     rows = read_rows(table)
@@ -70,7 +71,7 @@ def test_both_plans_and_runs_in_one_job(golden: Golden, submitted: Path, version
         assert shown["extraMetadata"]["airflow_hudi.owner"].startswith("airflow:maintenance/compact/r1/-1#2")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_plan_is_made_by_one_task_and_run_by_the_next(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_compacted").table
     planned = operator_on(table, mode="schedule", options=ONE).execute(context(Store()))
@@ -82,7 +83,9 @@ def test_a_plan_is_made_by_one_task_and_run_by_the_next(golden: Golden, submitte
     assert (schedule.verb, run.verb, run.instant) == ("schedule", "run", planned["instant"])
 
 
-@pytest.mark.parametrize(("version", "mode"), [("6", "execute"), ("8", "both"), ("9", "execute")])
+@pytest.mark.parametrize(
+    ("version", "mode"), tiered([("6", "execute"), ("8", "both"), ("9", "execute")], [("8", "both")])
+)
 def test_what_a_writer_planned_is_run_by_name(golden: Golden, submitted: Path, version: str, mode: str) -> None:
     table = golden(version, "clean_requested_mor").table
     (planned,) = cleans(table, "requested")
@@ -91,7 +94,7 @@ def test_what_a_writer_planned_is_run_by_name(golden: Golden, submitted: Path, v
     assert [request.instant for request in requests(submitted)] == [planned]
 
 
-@pytest.mark.parametrize("mode", ["schedule", "both"])
+@pytest.mark.parametrize("mode", tiered(["schedule", "both"], ["both"]))
 def test_nothing_to_plan_is_a_reason(golden: Golden, submitted: Path, mode: str) -> None:
     table = golden("8", "mor_basic").table
     store = Store()
@@ -104,7 +107,7 @@ def test_nothing_to_plan_is_a_reason(golden: Golden, submitted: Path, mode: str)
     assert requests(submitted) == []
 
 
-@pytest.mark.parametrize("mode", ["both", "schedule"])
+@pytest.mark.parametrize("mode", tiered(["both", "schedule"], ["schedule"]))
 def test_a_task_that_cleaned_stays_green_when_it_is_cleared(golden: Golden, submitted: Path, mode: str) -> None:
     table, store = golden("8", "mor_compacted").table, Store()
     result = operator_on(table, mode=mode, options=ONE).execute(context(store))
@@ -156,7 +159,7 @@ def test_a_retry_runs_what_the_dead_try_planned(
     assert set(store.values) <= {"hudi_done"}
 
 
-@pytest.mark.parametrize("mode", ["both", "schedule"])
+@pytest.mark.parametrize("mode", tiered(["both", "schedule"], ["schedule"]))
 def test_a_retry_whose_work_is_done_says_so(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:

@@ -16,6 +16,7 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.support.fake_spark_submit import Store, context, requests
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -33,7 +34,7 @@ def instants(table: Path, state: str) -> list[str]:
     return [instant.requested_time for instant in found if instant.state.value == state]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     store = Store()
@@ -59,7 +60,7 @@ def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, versi
     assert len(requests(submitted)) == 1
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_a_record_index_gets_as_many_file_groups_as_the_options_say(
     golden: Golden, submitted: Path, version: str
 ) -> None:
@@ -79,7 +80,7 @@ def test_one_task_plans_and_the_next_builds(golden: Golden, submitted: Path) -> 
     assert (done["instant"], done["state"]) == (planned["instant"], "completed")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_what_hudi_planned_is_built(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "indexing_requested").table
     (planned,) = instants(table, "requested")

@@ -17,6 +17,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import FROM_ONE, PLANNED, VERSIONS, planned
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -32,7 +33,7 @@ def states(table: Path) -> dict[str, str]:
     return {item.requested_time: item.state.value for item in timeline if item.pending_action == "logcompaction"}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6"]))
 def test_what_a_writer_planned_is_run(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, PLANNED).table
     instant, rows = planned(table), read_rows(table)
@@ -49,7 +50,7 @@ def test_what_a_writer_planned_is_run(golden: Golden, submitted: Path, version: 
     assert_same_rows(read_rows(table), rows, ignore=())
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_planned_by_one_task_and_run_by_the_next(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
     made = operator_on(table, mode="schedule", options=FROM_ONE).execute(context(Store()))
@@ -60,7 +61,7 @@ def test_planned_by_one_task_and_run_by_the_next(golden: Golden, submitted: Path
     assert again["already_completed"] is True
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["8"]))
 def test_both_in_one_job_and_a_retry_that_says_so(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:

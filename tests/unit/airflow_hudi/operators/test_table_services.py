@@ -32,6 +32,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 ONE = {"hoodie.clean.commits.retained": "1"}
@@ -130,7 +131,7 @@ def test_compactions_and_clusterings_are_planned_and_run_in_one_task(golden: Gol
         operator_on(merge, copy, **given).execute(context())
 
 
-@pytest.mark.parametrize("engine", ["spark", "auto", "local"])
+@pytest.mark.parametrize("engine", tiered(["spark", "auto", "local"], ["auto"]))
 def test_who_runs_a_plan_of_others_says_which_options_were_not_used(
     golden: Golden, submitted: Path, engine: str
 ) -> None:

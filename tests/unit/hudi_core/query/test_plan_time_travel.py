@@ -17,6 +17,7 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_archives import archive_these
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -129,16 +130,19 @@ BY_VERSIONS = (*CLEAN, "hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS", "--optio
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.soak), "9"])
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 @pytest.mark.parametrize(
     ("case", "retained"),
-    [
-        ("cow_basic", 2),
-        ("mor_compacted", 1),
-        ("clustered_cow", 1),
-        ("insert_overwrite_partition_cow", 1),
-        ("cleaned_versions_mor", 1),
-    ],
+    tiered(
+        [
+            ("cow_basic", 2),
+            ("mor_compacted", 1),
+            ("clustered_cow", 1),
+            ("insert_overwrite_partition_cow", 1),
+            ("cleaned_versions_mor", 1),
+        ],
+        [("cow_basic", 2), ("mor_compacted", 1), ("clustered_cow", 1), ("cleaned_versions_mor", 1)],
+    ),
 )
 def test_a_clean_by_versions_leaves_a_time_whole_or_refused(
     golden: Golden, version: str, case: str, retained: int

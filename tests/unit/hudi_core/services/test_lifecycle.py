@@ -28,6 +28,7 @@ from hudi_core.verbs.run import RunRequest
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_metadata_true, assert_readable, read_rows
+from tests.support.tiers import tiered
 from tests.support.toy_service import job as toy_job
 
 Golden = Callable[[str, str], GoldenCase]
@@ -110,7 +111,10 @@ def kills(table: Path, tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("part", tiered([0, 1], [0]))
+@pytest.mark.parametrize(
+    "table", tiered([pytest.param(case, id="-".join(case)) for case in CASES], ["9-cow_basic"]), indirect=True
+)
 def test_a_kill_at_every_change_is_made_good_by_the_next_run(table: Path, tmp_path: Path, part: int) -> None:
     """Before each change, which is what a kill after the one before it leaves."""
     rows, before = read_rows(table), base_files(table)

@@ -24,6 +24,7 @@ from tests.support.changed_tables import QUICK_CLOCK, an_owner, open_context
 from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.golden_compactions import OPTIONS
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
@@ -173,6 +174,7 @@ def test_what_did_not_fit_into_a_plan_is_due(table: Path) -> None:
         ),
     ],
 )
+@pytest.mark.parametrize("table", tiered(["6", "8", "9"], ["9"]), indirect=True)
 def test_of_what_a_plan_left_out_files_are_asked_again(
     table: Path, service: str, options: dict[str, str], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

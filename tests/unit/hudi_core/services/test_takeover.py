@@ -126,7 +126,7 @@ def test_writes_and_completed_instants_are_refused(golden: Golden, version: str)
         takeover(context, context.active.load().commits().instants[0].requested_time, an_owner())
 
 
-@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.soak), "after"])
+@pytest.mark.parametrize("timing", [pytest.param("before", marks=pytest.mark.conformance), "after"])
 @pytest.mark.parametrize("version", ["6", "9", pytest.param("8", marks=pytest.mark.slow)])
 def test_killed_at_any_change_and_run_again(tmp_path: Path, version: str, timing: str) -> None:
     source = open_case(version, "compaction_inflight", tmp_path).table

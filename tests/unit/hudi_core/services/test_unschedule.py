@@ -35,6 +35,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.golden_data import GoldenCase, open_case
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import has_metadata_table, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -157,19 +158,22 @@ def test_a_plan_with_a_live_owner_is_left(golden: Golden) -> None:
     assert context.active.load().contains(plan.requested_time)
 
 
-SWEPT = [
-    pytest.param("6", "clustering_requested_mor", "after"),
-    pytest.param("9", "compaction_inflight", "before", marks=pytest.mark.soak),
-    *(
-        pytest.param(version, name, timing, marks=pytest.mark.slow if timing == "after" else pytest.mark.soak)
-        for version, name in (
-            ("6", "mor_compaction_requested_only"),
-            ("8", "compaction_inflight"),
-            ("9", "clean_requested_mor"),
-        )
-        for timing in ("before", "after")
-    ),
-]
+SWEPT = tiered(
+    [
+        ("6", "clustering_requested_mor", "after"),
+        ("9", "compaction_inflight", "before"),
+        *(
+            (version, name, timing)
+            for version, name in (
+                ("6", "mor_compaction_requested_only"),
+                ("8", "compaction_inflight"),
+                ("9", "clean_requested_mor"),
+            )
+            for timing in ("before", "after")
+        ),
+    ],
+    [("8", "compaction_inflight", "after"), ("9", "clean_requested_mor", "after")],
+)
 
 
 def drop_again(path: Path, instant: str, owner: Owner) -> None:

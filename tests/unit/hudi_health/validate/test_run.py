@@ -13,8 +13,8 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
-VERSIONS = ["6", pytest.param("8", marks=pytest.mark.soak), "9"]
-LATER = ["8", pytest.param("9", marks=pytest.mark.soak)]
+VERSIONS = ["6", pytest.param("8", marks=pytest.mark.conformance), "9"]
+LATER = ["8", pytest.param("9", marks=pytest.mark.conformance)]
 """Every damage of the list on every version: test_every_table_damaged."""
 STATS, BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"
 DAY, LOW, NAMES = "expr_index_idx_day", "expr_index_idx_low", "secondary_index_idx_name"

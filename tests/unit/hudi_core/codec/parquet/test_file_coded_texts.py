@@ -13,6 +13,7 @@ import pytest
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.writer import BaseFileWriter
+from tests.support.tiers import tiered
 
 
 @pytest.mark.parametrize("name", ["text", "list", "struct", "map"])
@@ -49,7 +50,7 @@ def test_a_long_text_that_is_repeated_comes_in_small_batches(name: str) -> None:
         assert seen >= 40
 
 
-@pytest.mark.parametrize("store_schema", [True, False])
+@pytest.mark.parametrize("store_schema", tiered([True, False], [True]))
 def test_texts_come_back_whatever_form_they_have(store_schema: bool) -> None:
     """Codes in several row groups, those that end within one, nulls, and Arrow's own forms of texts."""
     rows = 20_000

@@ -23,9 +23,10 @@ from hudi_core.codec.parquet.thrift import (
     read_struct,
 )
 from tests.support.random_parquet import random_options, random_table, write
+from tests.support.tiers import tiered
 
-CASES = 500
-"""Random tables in `make test`; `make soak` takes four times as many."""
+BLOCK = 125
+"""Random tables of a block; `make test` takes two blocks, `make conformance` 16."""
 CODECS = ["none", "snappy", "zstd", "brotli", "gzip"]
 
 
@@ -78,11 +79,11 @@ def check_offset_index(data: bytes, chunk: pq.ColumnChunkMetaData, tree: dict[in
     return len(places)
 
 
-@pytest.mark.parametrize("block", [*range(4), *(pytest.param(block, marks=pytest.mark.soak) for block in range(4, 16))])
+@pytest.mark.parametrize("block", tiered(range(16), range(2)))
 def test_random_files_are_equal_but_for_the_codec(block: int) -> None:
     """Those that the sink compresses, and those that Arrow has compressed."""
     indexed = compressed = unreadable = 0
-    for seed in range(block * CASES // 4, (block + 1) * CASES // 4):
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
         codec = CODECS[seed % len(CODECS)]
         stored = {"none": "GZIP"}.get(codec, codec.upper())
         plain, out, table = both(seed, codec)
@@ -114,7 +115,7 @@ def test_random_files_are_equal_but_for_the_codec(block: int) -> None:
                 )
                 indexed += check_offset_index(out, chunk, groups[number][1][1].values[place])
                 compressed += len(headers)
-    assert unreadable < CASES / 4 / 20
+    assert unreadable < BLOCK / 20
     assert compressed > 1000
     assert indexed > 200
 

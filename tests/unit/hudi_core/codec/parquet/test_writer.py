@@ -239,7 +239,7 @@ def test_arrow_finds_nan_by_the_ranges() -> None:
     assert pq.read_table(file, filters=~(pc.field("d") <= 100)).num_rows == 1
 
 
-@pytest.mark.soak
+@pytest.mark.conformance
 def test_a_wide_table_is_written_and_copied() -> None:
     """More values in its footer than other trees may have; test_page_sink.py and test_splice.py have small files."""
     table = pa.table({f"column_{number}": [number, number + 1] for number in range(WIDE)})

@@ -20,6 +20,7 @@ from tests.support.hudictl_runner import hudictl
 from tests.support.log_files import rollback
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -38,7 +39,7 @@ def run(table: Path, service: str, *arguments: str) -> tuple[int, str, dict[str,
 
 
 @pytest.mark.parametrize("service", DUE)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_a_torn_tail_stops_no_service(
     golden: Golden, caplog: pytest.LogCaptureFixture, version: str, service: str
 ) -> None:

@@ -31,6 +31,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase
 from tests.support.hfiles import meta_block
 from tests.support.metadata_records import TOKEN, Records, Table, comparable
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -71,8 +72,14 @@ def held(table: Table) -> Records:
     return comparable(table.records())
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "case",
+    tiered(
+        CASES,
+        ["mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup", "clean_requested_cow", "rolled_back_mor"],
+    ),
+)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     before = held(table)

@@ -19,6 +19,7 @@ from hudi_core.timeline.instant import Action, State
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.metadata_records import TOKEN, Table
 from tests.support.metadata_services import VERSIONS, Golden, clock, many_slices
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.services.test_compaction import held
 
 
@@ -33,7 +34,7 @@ def run_services(table: Table, trigger: str, storage: Storage | None = None) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_all_of_it_killed_anywhere(golden: Golden, version: str, tmp_path: Path) -> None:
     source = many_slices(golden, version)
     # Every thirteenth place to die at, most of them between two deletions; test_begin_and_compact_faults dies at each

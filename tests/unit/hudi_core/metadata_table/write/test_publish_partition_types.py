@@ -25,6 +25,7 @@ from tests.support.metadata_records import (
     complete_rollback,
     crash_before_completion,
 )
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -70,7 +71,9 @@ def file_of(value: Any) -> str | None:
     return getattr(value, "name", None)
 
 
-@pytest.mark.parametrize(("version", "case"), TABLES)
+@pytest.mark.parametrize(
+    ("version", "case"), tiered(TABLES, [("6", "mdt_all_mor"), ("8-by-1.2.0", "mor_basic"), ("9", "mdt_all_cow")])
+)
 def test_a_clean_deletes_in_every_partition_type_of_files(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     before, files = table.live(), listed(table)

@@ -37,6 +37,7 @@ from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.support.staged_rows import FILE_ID, staged_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -177,7 +178,11 @@ def test_blocks_for_a_group_that_is_gone_are_refused(golden: Golden) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("what", "few", "many", "bound"), [("publish", 2, 8, PUBLISH_BOUND), ("stage", 1_600_000, 1_600_000, STAGE_BOUND)]
+    ("what", "few", "many", "bound"),
+    tiered(
+        [("publish", 2, 8, PUBLISH_BOUND), ("stage", 1_600_000, 1_600_000, STAGE_BOUND)],
+        [("publish", 2, 8, PUBLISH_BOUND)],
+    ),
 )
 def test_memory_does_not_grow_with_the_rows(
     golden: Golden, tmp_path: Path, what: str, few: int, many: int, bound: int

@@ -29,6 +29,7 @@ from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 from tests.support.table_requests import nothing_to_do
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -148,7 +149,7 @@ def test_the_metadata_table_has_what_is_gone(golden: Golden, version: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 def test_killed_at_any_change_and_run_again(golden: Golden, version: str, tmp_path: Path) -> None:
     source, instant = needed(golden, version)
     rows, files = read_rows(source), data_files(source)

@@ -163,7 +163,13 @@ def test_the_archive_is_not_read_for_writes_of_the_timeline(golden: Golden, monk
     assert not any(is_alike(context, group, {}) for group in groups(context))
 
 
-@pytest.mark.parametrize("limit", [{f"{PLAN}.max.num.groups": "1"}, {"airflow_hudi.plan.max.bytes": "64000"}])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        pytest.param({f"{PLAN}.max.num.groups": "1"}, marks=pytest.mark.conformance),
+        {"airflow_hudi.plan.max.bytes": "64000"},
+    ],
+)
 def test_clusterings_of_a_table_that_nothing_else_changes_come_to_an_end(
     golden: Golden, tmp_path: Path, limit: dict[str, str]
 ) -> None:

@@ -45,6 +45,7 @@ from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_compacted, assert_readable, pending_instants, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 Hook = Callable[[], None]
@@ -164,7 +165,20 @@ def counts_of(metadata: CommitMetadata) -> dict[tuple[str, str], dict[str, Any]]
     }
 
 
-@pytest.mark.parametrize("case", RUN)
+@pytest.mark.parametrize(
+    "case",
+    tiered(
+        RUN,
+        [
+            "mor_compaction_requested_only",
+            "compaction_inflight",
+            "payload_event_time",
+            "payload_partial_update",
+            "schema_evolution_mor_compaction_requested",
+            "bucket_index_mor",
+        ],
+    ),
+)
 def test_the_commit_is_that_of_real_hudi(golden: Golden, case: str) -> None:
     found = golden("6", case)
     instant, rows, pending = pending_instant(found.table), read_rows(found.table), pending_instants(found.table)
@@ -388,7 +402,13 @@ def no_result(results: list[CompactedSlice]) -> list[CompactedSlice]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [drop_one, lose_a_row, lose_a_key, foreign_file, wrong_size, no_result])
+@pytest.mark.parametrize(
+    "change",
+    tiered(
+        [drop_one, lose_a_row, lose_a_key, foreign_file, wrong_size, no_result],
+        [drop_one, lose_a_key, foreign_file, no_result],
+    ),
+)
 def test_results_that_prove_nothing_are_not_published(
     golden: Golden, change: Callable[[list[CompactedSlice]], list[CompactedSlice]]
 ) -> None:

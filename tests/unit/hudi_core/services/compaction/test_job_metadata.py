@@ -48,6 +48,7 @@ from tests.support.golden_metadata_cells import plain_datum
 from tests.support.metadata_records import Records, Table, complete_clean
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_job import HookedEngine
 
 Golden = Callable[[str, str], GoldenCase]
@@ -86,7 +87,7 @@ def plan_all(table: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "case"), CASES)
+@pytest.mark.parametrize(("version", "case"), tiered(CASES, [("6", "mdt_all_mor_compacted"), ("9", "mdt_all_mor")]))
 def test_every_partition_type_is_kept_valid(golden: Golden, version: str, case: str) -> None:
     path = golden(version, case).table
     table, instant = Table(path), plan_all(path)
@@ -142,7 +143,7 @@ WHERE = (
 )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["9"]))
 @pytest.mark.parametrize("where", WHERE)
 def test_filtered_reads_find_every_row(golden: Golden, version: str, where: str) -> None:
     path = golden(version, "mdt_all_mor").table

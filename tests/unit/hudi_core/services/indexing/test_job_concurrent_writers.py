@@ -32,6 +32,7 @@ from hudi_core.transaction.writer_heartbeats import read_heartbeats
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Records, Table, comparable
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.indexing.test_job import QUICK, differences, planned, run
 from tests.unit.hudi_core.services.indexing.test_job_catch_up import (
     during_the_build,
@@ -172,15 +173,23 @@ def drop(table: Table, names: set[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "version", "case"),
-    [
-        *(
-            (build, version, case)
-            for build, versions in BUILDS.items()
-            for version in versions
-            for case in ("mdt_all_mor", "mdt_all_cow")
-        ),
-        *(("rows alone", version, "mdt_record_index_lookup") for version in VERSIONS),
-    ],
+    tiered(
+        [
+            *(
+                (build, version, case)
+                for build, versions in BUILDS.items()
+                for version in versions
+                for case in ("mdt_all_mor", "mdt_all_cow")
+            ),
+            *(("rows alone", version, "mdt_record_index_lookup") for version in VERSIONS),
+        ],
+        [
+            ("files and rows", "6", "mdt_all_mor"),
+            ("files and rows", "9", "mdt_all_cow"),
+            ("a column", "9", "mdt_all_mor"),
+            ("rows alone", "8", "mdt_record_index_lookup"),
+        ],
+    ),
 )
 def test_commits_that_tell_an_index_while_it_is_built(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, build: str, version: str, case: str

@@ -40,6 +40,7 @@ from tests.support.metadata_records import (
     Table,
     comparable,
 )
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
 from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import remove_data
 
@@ -106,8 +107,8 @@ CASES = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_co
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "case"), CASES)
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("version", "case"), tiered(CASES, [("6", "mdt_all_mor"), ("9", "mdt_all_cow")]))
+@pytest.mark.parametrize("count", tiered([1, 2], [2]))
 def test_missing_commits_are_applied(golden: Golden, version: str, case: str, count: int) -> None:
     table = Table(golden(version, case).table)
     before = plain(table.live())
@@ -159,7 +160,11 @@ def test_a_missing_commit_in_the_middle(golden: Golden, version: str, case: str)
     assert findings(table) == real
 
 
-EVERYWHERE = [("6", 12), ("8", 24), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8"))]
+EVERYWHERE = [
+    ("6", 12),
+    ("8", 24),
+    *(pytest.param(version, 1, marks=pytest.mark.conformance) for version in ("6", "8")),
+]
 
 
 @pytest.mark.slow

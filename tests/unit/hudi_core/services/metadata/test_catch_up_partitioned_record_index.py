@@ -63,7 +63,7 @@ def test_missing_commits_are_applied(table: Table, count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [15, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("step", [15, pytest.param(1, marks=pytest.mark.conformance)])
 def test_killed_anywhere_new_file_groups_begin_again(table: Table, tmp_path: Path, step: int) -> None:
     before, real = locations(table), groups(table)
     forget(table, 3)

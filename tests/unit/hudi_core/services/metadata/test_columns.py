@@ -285,7 +285,7 @@ def test_a_restore_to_before_it_keeps_no_column_without_records(golden: Golden, 
     assert late() == {"column_stats", "partition_stats"}
 
 
-EVERYWHERE = [("8", 4), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8"))]
+EVERYWHERE = [("8", 4), *(pytest.param(version, 1, marks=pytest.mark.conformance) for version in ("6", "8"))]
 
 
 @pytest.mark.slow

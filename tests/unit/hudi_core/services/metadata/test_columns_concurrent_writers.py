@@ -40,7 +40,7 @@ from tests.unit.hudi_core.services.metadata.test_columns import (
 
 Golden = Callable[[str, str], GoldenCase]
 BEATS = {"hoodie.client.heartbeat.interval_in_ms": "60000"}
-ONE_OF = ["8", pytest.param("9", marks=pytest.mark.soak)]
+ONE_OF = ["8", pytest.param("9", marks=pytest.mark.conformance)]
 AT_ONCE = {**BEATS, "airflow_hudi.indexing.catchup_minutes": "0"}
 
 

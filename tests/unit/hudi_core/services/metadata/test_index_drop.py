@@ -295,7 +295,10 @@ def test_version_6_rebuilds_nothing_beside_a_write(golden: Golden) -> None:
     assert set(rebuilt(table).rebuilt) == indexes
 
 
-EVERYWHERE = [pytest.param("9", 30), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8", "9"))]
+EVERYWHERE = [
+    pytest.param("9", 30),
+    *(pytest.param(version, 1, marks=pytest.mark.conformance) for version in ("6", "8", "9")),
+]
 
 
 @pytest.mark.slow

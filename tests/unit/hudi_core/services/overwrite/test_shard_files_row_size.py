@@ -23,6 +23,7 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 MIB = 1 << 20
@@ -120,7 +121,7 @@ def long_rows(table: Path, count: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("by", ["commits", "files"])
-@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("version", tiered(["6", "9"], ["9"]))
 def test_an_uncompressed_source_becomes_files_of_the_size_that_is_asked_for(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, by: str
 ) -> None:

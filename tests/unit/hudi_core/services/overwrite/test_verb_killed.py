@@ -17,6 +17,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.support.tiers import tiered
 
 OWNER = Owner.current("test")
 Golden = Callable[[str, str], GoldenCase]
@@ -47,14 +48,17 @@ def killed(golden: Golden, version: str, kill_at: int, *options: str) -> tuple[P
 
 @pytest.mark.parametrize(
     ("version", "kill_at", "mode"),
-    [
-        ("6", UNCLAIMED, "one writer"),
-        ("6", IN_THE_MIDDLE, "several"),
-        ("8", UNCLAIMED, "several"),
-        ("8", IN_THE_MIDDLE, "one writer"),
-        ("9", UNCLAIMED, "one writer"),
-        ("9", IN_THE_MIDDLE, "one writer"),
-    ],
+    tiered(
+        [
+            ("6", UNCLAIMED, "one writer"),
+            ("6", IN_THE_MIDDLE, "several"),
+            ("8", UNCLAIMED, "several"),
+            ("8", IN_THE_MIDDLE, "one writer"),
+            ("9", UNCLAIMED, "one writer"),
+            ("9", IN_THE_MIDDLE, "one writer"),
+        ],
+        [("8", UNCLAIMED, "several"), ("9", IN_THE_MIDDLE, "one writer")],
+    ),
 )
 def test_the_same_command_takes_over_at_once(
     golden: Golden, caplog: pytest.LogCaptureFixture, version: str, kill_at: int, mode: str

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,6 +34,7 @@ from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, 
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -56,16 +56,25 @@ TABLES = [
 ]
 
 
-def restored() -> Iterator[Any]:
-    """`make test` takes each table on one version, in turns."""
-    for place, name in enumerate(TABLES):
-        for version in VERSIONS:
-            in_turn = version == VERSIONS[place % len(VERSIONS)]
-            yield pytest.param(version, name, marks=() if in_turn else pytest.mark.soak)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "name"), restored())
+@pytest.mark.parametrize(
+    ("version", "name"),
+    tiered(
+        [(version, name) for name in TABLES for version in VERSIONS],
+        [
+            ("6", "mor_basic"),
+            ("9", "mor_compacted"),
+            ("8", "mdt_all_mor"),
+            ("9", "insert_overwrite_partition_mor"),
+            ("6", "clustered_mor"),
+            ("8", "mor_compaction_requested"),
+            ("6", "compaction_inflight"),
+            ("8", "failed_inflight_mor"),
+            ("6", "restored_then_written"),
+            ("8", "log_compaction_requested"),
+        ],
+    ),
+)
 def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: str) -> None:
     """From the newest on, one after the other: the rows are those that time travel showed before, and nothing is left
     of what went.

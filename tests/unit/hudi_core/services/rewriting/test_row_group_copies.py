@@ -29,6 +29,7 @@ from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
 from hudi_core.services.rewriting.row_group_copies import RowGroupPlan, copy_source, keys_remain
 from tests.support.golden_data import GoldenCase
+from tests.support.tiers import tiered
 from tests.unit.hudi_core.services.compaction.test_merge_slice import ATTEMPT, json_of, units_of
 
 Golden = Callable[[str, str], GoldenCase]
@@ -59,7 +60,7 @@ def config(rows: int) -> WriteConfig:
 
 @pytest.mark.parametrize("statistics", [True, False])
 @pytest.mark.parametrize("with_keys", [True, False])
-@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("ordered", tiered([True, False], [True]))
 def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: bool, ordered: bool) -> None:
     copied = merged = 0
     for seed in range(40):
@@ -204,11 +205,14 @@ def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[Compacted
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [
-        *[(folder, "mor_compaction_requested") for folder in ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")],
-        *[(folder, "bucket_index_mor") for folder in ("6", "9")],
-        *[(folder, "partial_update_merge_into") for folder in ("8", "9")],
-    ],
+    tiered(
+        [
+            *[(folder, "mor_compaction_requested") for folder in ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")],
+            *[(folder, "bucket_index_mor") for folder in ("6", "9")],
+            *[(folder, "partial_update_merge_into") for folder in ("8", "9")],
+        ],
+        [("9", "mor_compaction_requested"), ("6", "bucket_index_mor"), ("8", "partial_update_merge_into")],
+    ),
 )
 def test_the_new_file_is_that_without_copies(golden: Golden, folder: str, name: str) -> None:
     """Rows, their order, bloom filter, key range, counts: only the row groups differ."""

@@ -38,6 +38,7 @@ from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.service_calls import eager
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+from tests.support.tiers import tiered
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -56,7 +57,7 @@ def dead_process() -> Owner:
     return replace(Owner.current("the process that dies"), process_start="1")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", tiered(VERSIONS, ["6", "9"]))
 @pytest.mark.parametrize(
     "name",
     ["mor_basic", "cow_basic", "mor_compacted", "mdt_all_mor", "insert_overwrite_partition_mor", "clustered_cow"],
